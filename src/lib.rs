@@ -1,0 +1,11 @@
+//! hookgate: lifecycle hooks for AI agents, on the wire.
+#![forbid(unsafe_code)]
+#![warn(missing_docs, unreachable_pub, unnameable_types)]
+
+mod body;
+pub mod id;
+pub mod limits;
+pub mod time;
+pub mod wire;
+
+pub use body::{Body, BoxError};

@@ -1,0 +1,67 @@
+//! Every bound, in one place: what is limited, its unit, its default and where the number comes from.
+
+use std::time::Duration;
+
+/// The longest reason of a handler, in bytes of UTF-8 (native v1 contract).
+pub const MAX_REASON_BYTES: usize = 2 * 1024;
+/// The most context one handler, and one whole dispatch, may add, in bytes of UTF-8 (native v1 contract).
+pub const MAX_CONTEXT_BYTES: usize = 16 * 1024;
+/// The longest answer of a handler, in bytes; reading stops as soon as it is passed (native v1 contract).
+pub const MAX_HANDLER_ANSWER_BYTES: usize = 64 * 1024;
+/// Free text of observed events is cut at this many bytes, on a character boundary.
+pub const MAX_OBSERVED_TEXT_BYTES: usize = 64 * 1024;
+/// The longest and the default time for one handler.
+pub const MAX_HANDLER_TIMEOUT: Duration = Duration::from_millis(30_000);
+/// See [`MAX_HANDLER_TIMEOUT`].
+pub const DEFAULT_HANDLER_TIMEOUT: Duration = Duration::from_millis(2_000);
+/// A handler's own calls through hookgate are recognised this long after its timeout.
+pub const DISPATCH_TOKEN_GRACE: Duration = Duration::from_secs(5);
+/// How many prompts of a history that was never seen before are asked about at once.
+pub const MAX_CONCURRENT_REPLAYS: usize = 16;
+/// How many observing dispatches may be under way at once in the process; more are dropped, counted and audited.
+pub const MAX_OBSERVERS: usize = 4096;
+/// Rounds of one answer that hookgate itself starts for calls that it answers.
+pub const MAX_PROXY_ROUNDS: u32 = 8;
+
+/// The limits that an operator can set (`[limits]` and `[hooks]`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The largest request body that is inspected, in bytes; a larger one is answered with 413.
+    pub max_request_bytes: usize,
+    /// Bytes that one answer may have held back or recorded at once.
+    pub max_held_bytes: usize,
+    /// The largest prompt, tool input or answer that is given to a gating handler; a larger one is undecidable.
+    pub max_gated_bytes: usize,
+    /// Sessions remembered at once; the longest idle one is forgotten first.
+    pub max_sessions: usize,
+    /// A session that is idle this long is forgotten.
+    pub session_idle: Duration,
+    /// The pause between keep-alives while an answer is held.
+    pub keepalive: Duration,
+    /// The longest time that one answer may be held in all; Claude Code gives up at 300 s of silence.
+    pub max_hold: Duration,
+    /// Continuations of one answer because all its calls were denied.
+    pub max_deny_rounds: u32,
+    /// Continuations of one turn that Stop handlers may ask for.
+    pub max_stop_retries: u32,
+    /// Audit records kept for one session.
+    pub audit_per_session: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            max_request_bytes: 64 << 20,
+            max_held_bytes: 8 << 20,
+            max_gated_bytes: 1 << 20,
+            max_sessions: 100_000,
+            session_idle: Duration::from_secs(24 * 3600),
+            keepalive: Duration::from_millis(5_000),
+            max_hold: Duration::from_secs(240),
+            max_deny_rounds: 3,
+            max_stop_retries: 3,
+            audit_per_session: 500,
+        }
+    }
+}

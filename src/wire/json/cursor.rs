@@ -1,0 +1,319 @@
+//! A pull reader that visits each byte once.
+
+use super::{JsonError, Span, Str};
+
+/// How deeply arrays and objects may nest; deeper text is refused rather than followed (serde_json's limit).
+pub const MAX_DEPTH: usize = 128;
+
+/// The kind of the next value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`
+    Bool,
+    /// `null`
+    Null,
+}
+
+/// Reads a JSON text front to back. Every method consumes one whole value and the white space before it.
+///
+/// ```
+/// use hookgate::wire::json::Cursor;
+/// let text = br#"{"model": "m", "n": 1e400}"#;
+/// let mut number = None;
+/// Cursor::document(text, |cursor| {
+///     cursor.object(|cursor, key| {
+///         let span = cursor.skip()?;
+///         if key.is("n") {
+///             number = Some(span);
+///         }
+///         Ok(())
+///     })
+/// })
+/// .unwrap();
+/// assert_eq!(number.unwrap().of(text), b"1e400");
+/// ```
+pub struct Cursor<'a> {
+    text: &'a [u8],
+    pos: usize,
+    depth: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor at the start of `text`, which must be UTF-8: [`Cursor::document`] checks that, this does not.
+    pub fn new(text: &'a [u8]) -> Self {
+        Self::new_at(text, 0)
+    }
+
+    /// A cursor at a byte of `text` where a value starts.
+    pub fn new_at(text: &'a [u8], pos: usize) -> Self {
+        Cursor { text, pos, depth: 0 }
+    }
+
+    /// Reads a whole document: UTF-8, one value taken by `read`, nothing but white space after it.
+    ///
+    /// # Errors
+    /// The first place at which the text is not JSON, or what `read` returned.
+    pub fn document<T>(
+        text: &'a [u8],
+        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, JsonError>,
+    ) -> Result<T, JsonError> {
+        if let Err(error) = std::str::from_utf8(text) {
+            return Err(JsonError { what: "invalid UTF-8", offset: error.valid_up_to() });
+        }
+        let mut cursor = Cursor::new(text);
+        let value = read(&mut cursor)?;
+        cursor.white();
+        if cursor.pos != text.len() {
+            return Err(cursor.error("unexpected text after the JSON value"));
+        }
+        Ok(value)
+    }
+
+    /// The text under the cursor.
+    pub fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
+    /// The offset of the next value's first byte.
+    pub fn position(&mut self) -> usize {
+        self.white();
+        self.pos
+    }
+
+    /// The kind of the next value, told by its first byte.
+    ///
+    /// # Errors
+    /// When no value starts here.
+    pub fn kind(&mut self) -> Result<Kind, JsonError> {
+        self.white();
+        match self.text.get(self.pos) {
+            Some(b'{') => Ok(Kind::Object),
+            Some(b'[') => Ok(Kind::Array),
+            Some(b'"') => Ok(Kind::String),
+            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
+            Some(b't' | b'f') => Ok(Kind::Bool),
+            Some(b'n') => Ok(Kind::Null),
+            Some(_) => Err(self.error("expected a JSON value")),
+            None => Err(self.error("unexpected end of the JSON text")),
+        }
+    }
+
+    /// Reads an object; `member` must consume each member's value.
+    ///
+    /// # Errors
+    /// When the next value is not an object, is malformed, or `member` fails.
+    pub fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, Str<'a>) -> Result<(), JsonError>,
+    ) -> Result<Span, JsonError> {
+        let start = self.open(b'{', "expected an object")?;
+        if self.close(b'}') {
+            return Ok(Span { start, end: self.pos });
+        }
+        loop {
+            self.white();
+            if self.text.get(self.pos) != Some(&b'"') {
+                return Err(self.error("expected a member name in quotes"));
+            }
+            let key = self.string()?;
+            self.white();
+            if self.text.get(self.pos) != Some(&b':') {
+                return Err(self.error("expected ':' after a member name"));
+            }
+            self.pos += 1;
+            member(self, key)?;
+            if self.close(b'}') {
+                return Ok(Span { start, end: self.pos });
+            }
+            self.comma("expected ',' or '}'")?;
+        }
+    }
+
+    /// Reads an array; `element` must consume each element.
+    ///
+    /// # Errors
+    /// When the next value is not an array, is malformed, or `element` fails.
+    pub fn array(&mut self, mut element: impl FnMut(&mut Self) -> Result<(), JsonError>) -> Result<Span, JsonError> {
+        let start = self.open(b'[', "expected an array")?;
+        if self.close(b']') {
+            return Ok(Span { start, end: self.pos });
+        }
+        loop {
+            element(self)?;
+            if self.close(b']') {
+                return Ok(Span { start, end: self.pos });
+            }
+            self.comma("expected ',' or ']'")?;
+        }
+    }
+
+    /// Reads a string.
+    ///
+    /// # Errors
+    /// When the next value is not a string or is malformed. A lone surrogate escape is no error: such text exists and
+    /// must be passed on as it came.
+    pub fn string(&mut self) -> Result<Str<'a>, JsonError> {
+        self.white();
+        let start = self.pos;
+        if self.text.get(start) != Some(&b'"') {
+            return Err(self.error("expected a string"));
+        }
+        let mut pos = start + 1;
+        let mut escaped = false;
+        loop {
+            let rest = &self.text[pos..];
+            // memchr jumps over long runs at full speed; the run is then checked for raw control characters.
+            let Some(run) = memchr::memchr2(b'"', b'\\', rest) else {
+                self.pos = self.text.len();
+                return Err(self.error("unterminated string"));
+            };
+            if let Some(bad) = control_character(&rest[..run]) {
+                self.pos = pos + bad;
+                return Err(self.error("control character in a string"));
+            }
+            pos += run;
+            if self.text[pos] == b'"' {
+                self.pos = pos + 1;
+                return Ok(Str::new(self.text, Span { start, end: self.pos }, escaped));
+            }
+            escaped = true;
+            pos = self.escape(pos)?;
+        }
+    }
+
+    /// Checks the escape whose backslash is at `pos`; returns the offset after it.
+    fn escape(&mut self, pos: usize) -> Result<usize, JsonError> {
+        match self.text.get(pos + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(pos + 2),
+            Some(b'u') => match self.text.get(pos + 2..pos + 6) {
+                Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => Ok(pos + 6),
+                _ => {
+                    self.pos = pos;
+                    Err(self.error("malformed \\u escape"))
+                }
+            },
+            _ => {
+                self.pos = pos;
+                Err(self.error("unknown escape in a string"))
+            }
+        }
+    }
+
+    /// Reads a string when the next value is one, else skips it.
+    ///
+    /// # Errors
+    /// When the next value is malformed.
+    pub fn string_or_skip(&mut self) -> Result<Option<Str<'a>>, JsonError> {
+        match self.kind()? {
+            Kind::String => self.string().map(Some),
+            _ => self.skip().map(|_| None),
+        }
+    }
+
+    /// Skips the next value, checking it.
+    ///
+    /// # Errors
+    /// When it is malformed or nests deeper than [`MAX_DEPTH`].
+    pub fn skip(&mut self) -> Result<Span, JsonError> {
+        match self.kind()? {
+            Kind::Object => self.object(|cursor, _| cursor.skip().map(drop)),
+            Kind::Array => self.array(|cursor| cursor.skip().map(drop)),
+            Kind::String => self.string().map(|string| string.span()),
+            Kind::Number => self.number(),
+            Kind::Bool if self.text[self.pos] == b't' => self.literal(b"true"),
+            Kind::Bool => self.literal(b"false"),
+            Kind::Null => self.literal(b"null"),
+        }
+    }
+
+    fn number(&mut self) -> Result<Span, JsonError> {
+        let start = self.pos;
+        self.eat(b'-');
+        if !self.eat(b'0') && !self.digits() {
+            return Err(self.error("malformed number"));
+        }
+        if self.eat(b'.') && !self.digits() {
+            return Err(self.error("malformed number"));
+        }
+        if self.eat(b'e') || self.eat(b'E') {
+            let _ = self.eat(b'+') || self.eat(b'-');
+            if !self.digits() {
+                return Err(self.error("malformed number"));
+            }
+        }
+        Ok(Span { start, end: self.pos })
+    }
+
+    fn literal(&mut self, literal: &[u8]) -> Result<Span, JsonError> {
+        let start = self.pos;
+        if !self.text[start..].starts_with(literal) {
+            return Err(self.error("expected a JSON value"));
+        }
+        self.pos += literal.len();
+        Ok(Span { start, end: self.pos })
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.text.get(self.pos) == Some(&byte);
+        self.pos += usize::from(found);
+        found
+    }
+
+    fn digits(&mut self) -> bool {
+        let count = self.text[self.pos..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.pos += count;
+        count > 0
+    }
+
+    fn open(&mut self, bracket: u8, expected: &'static str) -> Result<usize, JsonError> {
+        self.white();
+        if self.text.get(self.pos) != Some(&bracket) {
+            return Err(self.error(expected));
+        }
+        if self.depth == MAX_DEPTH {
+            return Err(self.error("nested too deeply"));
+        }
+        self.depth += 1;
+        self.pos += 1;
+        Ok(self.pos - 1)
+    }
+
+    fn close(&mut self, bracket: u8) -> bool {
+        self.white();
+        let closed = self.eat(bracket);
+        self.depth -= usize::from(closed);
+        closed
+    }
+
+    fn comma(&mut self, expected: &'static str) -> Result<(), JsonError> {
+        if self.eat(b',') { Ok(()) } else { Err(self.error(expected)) }
+    }
+
+    fn white(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.text.get(self.pos) {
+            self.pos += 1;
+        }
+    }
+
+    fn error(&self, what: &'static str) -> JsonError {
+        JsonError { what, offset: self.pos }
+    }
+}
+
+/// The first byte below 0x20. Written so that the compiler can check many bytes at a time.
+fn control_character(run: &[u8]) -> Option<usize> {
+    let mut chunks = run.chunks_exact(32);
+    let clean = chunks.all(|chunk| chunk.iter().fold(true, |clean, byte| clean & (*byte >= 0x20)));
+    if clean && chunks.remainder().iter().all(|byte| *byte >= 0x20) {
+        return None;
+    }
+    run.iter().position(|byte| *byte < 0x20)
+}

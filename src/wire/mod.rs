@@ -1,0 +1,3 @@
+//! Bytes and typed views of them. Nothing here waits, reads a clock or knows a hook.
+
+pub mod json;
