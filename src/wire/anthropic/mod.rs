@@ -1,5 +1,11 @@
 //! Anthropic Messages: `POST …/v1/messages`, streamed and not, and `…/count_tokens`.
 
+mod block;
+mod event;
+mod render;
 mod request;
 
+pub use block::{BlockBuilder, read_block};
+pub use event::{Delta, StreamEvent, read as read_event};
+pub use render::*;
 pub use request::parse;
