@@ -4,4 +4,5 @@ pub mod answer;
 pub mod anthropic;
 pub mod conversation;
 pub mod json;
+pub mod protocol;
 pub mod sse;
