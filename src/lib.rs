@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs, unreachable_pub, unnameable_types)]
 
+pub mod audit;
 mod body;
+pub mod dispatch;
+pub mod hooks;
 pub mod id;
 pub mod limits;
 pub mod time;
