@@ -5,10 +5,16 @@
 pub mod audit;
 mod body;
 pub mod dispatch;
+mod drive;
 pub mod hooks;
 pub mod id;
 pub mod limits;
 pub mod time;
+mod upstream;
 pub mod wire;
 
 pub use body::{Body, BoxError};
+pub use drive::{
+    GuardedBody, Hookgate, HookgateBuilder, HooksMode, Inspection, OnDeny, Plan, Route, RouteKind, Subagent,
+};
+pub use upstream::{Upstream, UpstreamError, UpstreamErrorKind};
