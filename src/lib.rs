@@ -8,6 +8,7 @@ pub mod dispatch;
 mod drive;
 pub mod hooks;
 pub mod id;
+mod intercept;
 mod ledger;
 pub mod limits;
 pub mod time;

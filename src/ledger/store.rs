@@ -1,17 +1,24 @@
 //! All threads, and how one thread finds what another one decided.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use dashmap::DashMap;
+use lru::LruCache;
 
 use super::anchor::link;
 use super::record::{AnswerRecord, SuppliedResult};
 use super::rewrite::{Known, PromptDecision};
-use super::thread::Thread;
+use super::thread::{Thread, bounded};
 use crate::id::{Digest, SessionKey, ThreadKey};
 use crate::limits::Limits;
+
+/// How many delegated prompts of one session are remembered.
+const DELEGATIONS: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
+/// How many anchors and answer ids there may be for each session of the limit.
+const PLACES_PER_SESSION: usize = 16;
 
 /// Everything that is remembered, in memory.
 ///
@@ -24,7 +31,6 @@ pub struct Ledger {
     prompts: DashMap<Place, PromptDecision>,
     answers: DashMap<Place, Arc<AnswerRecord>>,
     lineage: DashMap<(Arc<str>, String), Lineage>,
-    delegations: DashMap<(SessionKey, Digest), ()>,
     /// Set with the first entry: before that no history needs to be looked at.
     used: AtomicBool,
     limits: Limits,
@@ -36,6 +42,8 @@ type Place = (Arc<str>, Digest);
 #[derive(Debug)]
 struct Session {
     seen: Instant,
+    /// Digests of the prompts that calls handed to sub-agents.
+    delegated: LruCache<Digest, ()>,
 }
 
 /// What an answer's id leads to, with server-side history.
@@ -71,7 +79,6 @@ impl Ledger {
             prompts: DashMap::new(),
             answers: DashMap::new(),
             lineage: DashMap::new(),
-            delegations: DashMap::new(),
             used: AtomicBool::new(false),
             limits,
         }
@@ -87,7 +94,7 @@ impl Ledger {
         let mut new = false;
         let mut session = self.sessions.entry(key.session.clone()).or_insert_with(|| {
             new = true;
-            Session { seen: now }
+            Session { seen: now, delegated: bounded(DELEGATIONS) }
         });
         session.seen = now;
         drop(session);
@@ -95,6 +102,9 @@ impl Ledger {
         thread.touch(now);
         if new && self.sessions.len() > self.limits.max_sessions {
             self.evict(now);
+        }
+        if new {
+            self.forget_places();
         }
         (thread, new)
     }
@@ -112,18 +122,19 @@ impl Ledger {
         }
         self.threads.retain(|key, thread| self.sessions.contains_key(&key.session) || thread.seen() == now);
         self.lineage.retain(|_, lineage| self.threads.contains_key(&lineage.thread));
-        self.delegations.retain(|(session, _), ()| self.sessions.contains_key(session));
-        self.forget_places();
     }
 
     /// The anchors of a tenant are shared by all its threads, so they are bounded by number and not by owner.
     fn forget_places(&self) {
-        let most = self.limits.max_sessions.saturating_mul(16);
+        let most = self.limits.max_sessions.saturating_mul(PLACES_PER_SESSION);
         if self.prompts.len() > most {
             self.prompts.clear();
         }
         if self.answers.len() > most {
             self.answers.clear();
+        }
+        if self.lineage.len() > most {
+            self.lineage.clear();
         }
     }
 
@@ -166,12 +177,15 @@ impl Ledger {
 
     /// Remembers that a prompt was handed to a sub-agent by a call whose result will tell its end.
     pub fn delegate(&self, session: &SessionKey, prompt: &str) {
-        self.delegations.insert((session.clone(), Digest::of(prompt.as_bytes())), ());
+        if let Some(mut session) = self.sessions.get_mut(session) {
+            session.delegated.put(Digest::of(prompt.as_bytes()), ());
+        }
     }
 
     /// Whether a prompt was handed to a sub-agent by a call.
     pub fn is_delegated(&self, session: &SessionKey, prompt: &str) -> bool {
-        self.delegations.contains_key(&(session.clone(), Digest::of(prompt.as_bytes())))
+        let digest = Digest::of(prompt.as_bytes());
+        self.sessions.get(session).is_some_and(|session| session.delegated.contains(&digest))
     }
 }
 

@@ -18,6 +18,13 @@ const ENTRIES: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
 /// How many unfinished answers of one thread can be resumed.
 const ATTEMPTS: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
 
+/// A cache that grows as it is used: most threads need a few entries, and `LruCache::new` reserves room for all.
+pub(super) fn bounded<K: std::hash::Hash + Eq, V>(most: NonZeroUsize) -> LruCache<K, V> {
+    let mut cache = LruCache::unbounded();
+    cache.resize(most);
+    cache
+}
+
 /// A decision that is taken once, however many requests wait for it.
 pub type Once<T> = Arc<OnceCell<T>>;
 
@@ -62,18 +69,18 @@ pub struct Attempt {
 
 impl Thread {
     pub(super) fn new(key: ThreadKey, now: Instant) -> Self {
-        let turn = Turn { id: Digest::EMPTY, stops: 0, denials: LruCache::new(ENTRIES) };
+        let turn = Turn { id: Digest::EMPTY, stops: 0, denials: bounded(ENTRIES) };
         Thread {
             key,
             state: Mutex::new(State {
                 seen: now,
-                prompts: LruCache::new(ENTRIES),
-                answers: LruCache::new(ENTRIES),
-                by_calls: LruCache::new(ENTRIES),
-                results: LruCache::new(ENTRIES),
-                contexts: LruCache::new(ENTRIES),
-                attempts: LruCache::new(ATTEMPTS),
-                declared: LruCache::new(ENTRIES),
+                prompts: bounded(ENTRIES),
+                answers: bounded(ENTRIES),
+                by_calls: bounded(ENTRIES),
+                results: bounded(ENTRIES),
+                contexts: bounded(ENTRIES),
+                attempts: bounded(ATTEMPTS),
+                declared: bounded(ENTRIES),
                 turn,
             }),
         }
