@@ -4,8 +4,7 @@ use crate::hooks::{Dialect, FailureKind};
 use crate::limits::MAX_REASON_BYTES;
 
 fn read(event: Event, body: &str) -> Result<Answer, Failure> {
-    let received =
-        Received { status: 200, content_type: None, encoded: false, body: body.as_bytes(), complete: true };
+    let received = Received { status: 200, content_type: None, encoded: false, body: body.as_bytes(), complete: true };
     Dialect::ClaudeCode.answer(event, received)
 }
 
@@ -59,7 +58,8 @@ fn decisions_about_a_tool() {
 #[test]
 fn what_needs_a_person_is_refused_and_says_so() {
     for (wish, words) in [("ask", "approval"), ("defer", "somebody else")] {
-        let body = pre(&format!(r#""permissionDecision":"{wish}","permissionDecisionReason":"risky","updatedInput":{{}}"#));
+        let body =
+            pre(&format!(r#""permissionDecision":"{wish}","permissionDecisionReason":"risky","updatedInput":{{}}"#));
         let Ok(Answer::Deny { reason: Some(reason) }) = read(Event::PreToolUse, &body) else { panic!("{wish}") };
         assert!(reason.contains(words) && reason.contains("not available") && reason.contains("risky"), "{reason}");
         let long = "x".repeat(MAX_REASON_BYTES);
@@ -153,13 +153,8 @@ fn a_readable_refusal_survives_its_own_failure() {
         assert_eq!(failure.kind, FailureKind::Malformed, "{body}");
         assert_eq!(failure.deny, Some(Salvaged { reason: Some("no".into()) }), "{body}");
     }
-    let received = Received {
-        status: 403,
-        content_type: None,
-        encoded: false,
-        body: br#"{"decision":"block"}"#,
-        complete: true,
-    };
+    let received =
+        Received { status: 403, content_type: None, encoded: false, body: br#"{"decision":"block"}"#, complete: true };
     let failure = Dialect::ClaudeCode.answer(Event::PreToolUse, received).unwrap_err();
     assert_eq!((failure.kind, failure.deny), (FailureKind::Status, Some(Salvaged { reason: None })));
     let long = format!(r#"{{"decision":"block","reason":"{}"}}"#, "é".repeat(MAX_REASON_BYTES));

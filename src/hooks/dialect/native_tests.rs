@@ -151,10 +151,7 @@ fn caps_count_bytes_of_utf_8() {
     // "é" is two bytes, and six as an escape: what counts is the text.
     let reason = |count: usize| answer_of(&format!(r#""outcome":"deny","reason":"{}""#, "\\u00e9".repeat(count)));
     let fits = MAX_REASON_BYTES / 2;
-    assert_eq!(
-        read(Event::PreToolUse, &reason(fits)),
-        Ok(Answer::Deny { reason: Some("é".repeat(fits)) })
-    );
+    assert_eq!(read(Event::PreToolUse, &reason(fits)), Ok(Answer::Deny { reason: Some("é".repeat(fits)) }));
     assert_eq!(kind(Event::PreToolUse, &reason(fits + 1)), FailureKind::TooLarge);
     let context = |count: usize| answer_of(&format!(r#""outcome":"pass","additionalContext":"{}""#, "é".repeat(count)));
     let fits = MAX_CONTEXT_BYTES / 2;
