@@ -21,7 +21,7 @@ use super::{Event, Handler, HookErrors, Occasion, Redaction};
 /// assert_eq!(set.matching(Event::PreToolUse, Some("read")).count(), 0);
 ///
 /// let errors = HookSet::builder().document("hooks.json", document).build().unwrap_err();
-/// assert!(errors.to_string().starts_with("hooks.json:2:43: $.hooks.PreToolUse[0].url: "), "{errors}");
+/// assert!(errors.to_string().starts_with("hooks.json:2:45: $.hooks.PreToolUse[0].url: "), "{errors}");
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HookSet {
