@@ -21,7 +21,7 @@ use super::{Event, Handler, HookErrors, Occasion, Redaction};
 /// assert_eq!(set.matching(Event::PreToolUse, Some("read")).count(), 0);
 ///
 /// let errors = HookSet::builder().document("hooks.json", document).build().unwrap_err();
-/// assert!(errors.to_string().starts_with("hooks.json:2:43: $.hooks.PreToolUse[0].url: "), "{errors}");
+/// assert!(errors.to_string().starts_with("hooks.json:2:45: $.hooks.PreToolUse[0].url: "), "{errors}");
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HookSet {
@@ -76,6 +76,13 @@ impl HookSet {
     /// Whether an address is on a host that handlers may be on.
     pub fn allows_host(&self, url: &url::Url) -> bool {
         self.allowed_hosts.allows(url)
+    }
+
+    /// A set that was compiled wrongly, to test what is checked again before a request leaves.
+    #[cfg(test)]
+    pub(crate) fn without_allowed_hosts(mut self) -> Self {
+        self.allowed_hosts = AllowedHosts::default();
+        self
     }
 
     /// What handlers must not see.
