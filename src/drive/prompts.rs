@@ -1,6 +1,6 @@
 //! Deciding about what a request asks: its prompts, and the declared tools that the provider would run.
 
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 
 use super::exchange::Exchange;
 use super::identity::text;
@@ -19,8 +19,8 @@ pub(super) async fn decide(exchange: &Exchange) -> Option<String> {
     let started = if exchange.side { Vec::new() } else { start_session(exchange).await };
     let (last, earlier) = indexes.split_last()?;
     if exchange.hooks.has(Event::UserPromptSubmit) {
-        let asked = stream::iter(earlier.iter().map(|index| decide_one(exchange, *index, Vec::new())));
-        asked.buffer_unordered(MAX_CONCURRENT_REPLAYS).collect::<Vec<()>>().await;
+        let asked: Vec<_> = earlier.iter().map(|index| decide_one(exchange, *index, Vec::new()).boxed()).collect();
+        stream::iter(asked).buffer_unordered(MAX_CONCURRENT_REPLAYS).collect::<Vec<()>>().await;
     }
     if exchange.hooks.has(Event::UserPromptSubmit) || !started.is_empty() {
         decide_one(exchange, *last, started).await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use http::{Response, header, response};
 use http_body_util::{BodyExt, Limited};
@@ -179,26 +180,30 @@ impl Answer {
     async fn decide(&self, message: &Message) -> Decided {
         let cut = self.policy.protocol.is_cut(&message.ending.stop_reason);
         let last = message.blocks.len().saturating_sub(1);
-        let asked = message.blocks.iter().enumerate().map(|(index, (_, block))| async move {
-            match &block.kind {
-                BlockKind::Call(call) if self.policy.is_gated(&call.name) => {
-                    if cut && index == last {
-                        return None;
-                    }
-                    Some(match judgeable(&call.input) {
-                        Ok(()) => self.exchange.decide_call(call).await,
-                        Err(why) => self.exchange.decide_unjudgeable(call, &why),
-                    })
-                }
-                _ => Some(CallVerdict::Allow),
-            }
-        });
+        let asked: Vec<_> = message
+            .blocks
+            .iter()
+            .enumerate()
+            .map(|(index, (_, block))| self.decide_block(block, cut && index == last).boxed())
+            .collect();
         let verdicts = join_all(asked).await;
         let mut decided = Decided::default();
         for ((_, block), verdict) in message.blocks.iter().zip(verdicts) {
             self.settle(block, verdict, &mut decided);
         }
         decided
+    }
+
+    /// The verdict about a block; `None` for a call that was cut off.
+    async fn decide_block(&self, block: &Block, cut: bool) -> Option<CallVerdict> {
+        match &block.kind {
+            BlockKind::Call(call) if self.policy.is_gated(&call.name) => match judgeable(&call.input) {
+                _ if cut => None,
+                Ok(()) => Some(self.exchange.decide_call(call).await),
+                Err(why) => Some(self.exchange.decide_unjudgeable(call, &why)),
+            },
+            _ => Some(CallVerdict::Allow),
+        }
     }
 
     fn settle(&self, block: &Block, verdict: Option<CallVerdict>, decided: &mut Decided) {
