@@ -3,6 +3,8 @@
 #![warn(missing_docs, unreachable_pub, unnameable_types)]
 
 mod body;
+#[cfg(feature = "config")]
+pub mod config;
 pub mod id;
 pub mod limits;
 pub mod time;
