@@ -2,9 +2,12 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs, unreachable_pub, unnameable_types)]
 
+pub mod audit;
 mod body;
 #[cfg(feature = "config")]
 pub mod config;
+pub mod dispatch;
+pub mod hooks;
 pub mod id;
 pub mod limits;
 pub mod time;
