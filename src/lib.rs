@@ -7,10 +7,16 @@ mod body;
 #[cfg(feature = "config")]
 pub mod config;
 pub mod dispatch;
+mod drive;
 pub mod hooks;
 pub mod id;
 pub mod limits;
 pub mod time;
+mod upstream;
 pub mod wire;
 
 pub use body::{Body, BoxError};
+pub use drive::{
+    GuardedBody, Hookgate, HookgateBuilder, HooksMode, Inspection, OnDeny, Plan, Route, RouteKind, Subagent,
+};
+pub use upstream::{Upstream, UpstreamError, UpstreamErrorKind};
