@@ -1,0 +1,14 @@
+//! The integration tests, one binary.
+
+#[cfg(feature = "config")]
+mod config_environment;
+#[cfg(feature = "config")]
+mod config_errors;
+#[cfg(feature = "config")]
+mod config_load;
+#[cfg(feature = "config")]
+mod config_show;
+#[cfg(feature = "config")]
+mod config_support;
+#[cfg(feature = "control")]
+mod control;
