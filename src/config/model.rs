@@ -1,6 +1,7 @@
 //! The configuration as the hosts use it: checked, resolved, with nothing left to look up.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::document::Node;
 use super::sources::HookSources;
+use crate::dispatch::{Connection, HyperTransport};
 use crate::hooks::HookSet;
 use crate::limits::Limits;
 use crate::{HooksMode, Route, Subagent};
@@ -36,7 +38,7 @@ pub struct Config {
     pub hooks_mode: HooksMode,
     /// The tools that delegate to sub-agents.
     pub subagents: Vec<Subagent>,
-    /// Credentials for handlers, by name.
+    /// What handlers are reached with, by the name that they refer to.
     pub connections: BTreeMap<Arc<str>, Connection>,
     /// Every bound that can be set.
     pub limits: Limits,
@@ -44,6 +46,16 @@ pub struct Config {
     pub log: LogConfig,
     /// Every key with its value and origin, for [`Config::show`].
     pub(super) effective: Node,
+}
+
+impl Config {
+    /// The way to the handlers, with their connections.
+    pub fn transport(&self) -> HyperTransport {
+        let with = |transport: HyperTransport, (name, connection): (&Arc<str>, &Connection)| {
+            transport.connection(name.clone(), connection.clone())
+        };
+        self.connections.iter().fold(HyperTransport::new(), with)
+    }
 }
 
 /// A certificate chain and its key: PEM files that exist, as absolute or already resolved paths.
@@ -98,6 +110,17 @@ pub struct UpstreamTarget {
     pub sni: Option<String>,
 }
 
+/// As a URL.
+impl fmt::Display for UpstreamTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        write!(f, "{scheme}://{}{}", self.authority, self.path_prefix)
+    }
+}
+
 /// How an upstream is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
@@ -105,14 +128,6 @@ pub enum Scheme {
     Http,
     /// HTTP over TLS.
     Https,
-}
-
-/// What hookgate shows to a policy service, resolved from its references.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Connection {
-    /// The headers to send with every request; their values are marked as sensitive.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// How the log is written.

@@ -183,20 +183,28 @@ fn literal_secrets_are_refused_and_not_repeated() {
 }
 
 #[test]
-fn a_connection_has_exactly_one_authorization() {
+fn a_connection_is_reached_in_one_way() {
     let environment = [("A", "a"), ("B", "b:c")];
     let found = Folder::with("[connections.a]\nbearer_env = \"A\"\nbasic_env = \"B\"").faults(&environment);
     assert!(found[0].contains("connections.a: found bearer_env and basic_env; expected one"), "{found:?}");
-    assert!(faults("[connections.a]")[0].contains("found no credential"));
-    let text = "[connections.a]\nbearer_env = \"A\"\nheader = { name = \"Authorization\", env = \"B\" }";
-    assert!(Folder::with(text).faults(&environment)[0].contains("sets the header authorization already"));
+    assert!(faults("[connections.a]")[0].contains("found nothing"));
     let found = Folder::with("[connections.a]\nbasic_env = \"A\"").faults(&environment);
     assert!(found[0].contains("does not hold user:password"), "{found:?}");
-    let folder = Folder::with("[connections.a]\nbearer_file = \"token\"");
+    let found = Folder::with("[connections.a]\nheader = { name = \"host\", env = \"A\" }").faults(&environment);
+    assert!(found[0].contains("connections.a.header: the header's name is not valid"), "{found:?}");
+}
+
+#[test]
+fn a_connection_can_take_its_material_from_files() {
+    let folder = Folder::with("[connections.a]\nbearer_file = \"token\"\nca_file = \"ca.pem\"");
     folder.file("token", " \n");
-    assert!(folder.faults(&[])[0].contains("is empty"));
+    folder.file("ca.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    assert!(folder.faults(&[])[0].contains("connections.a.bearer_file: the credential is empty"));
     folder.file("token", "t1\n");
-    assert_eq!(folder.load(&[]).unwrap().connections["a"].headers[0].1, "Bearer t1");
+    assert!(folder.faults(&[])[0].contains("connections.a.ca_file: ca.pem: the file holds no valid PEM certificate"));
+    let authority = rcgen::generate_simple_self_signed(["hooks.example.com".to_owned()]).unwrap();
+    folder.file("ca.pem", &authority.cert.pem());
+    assert!(folder.load(&[]).unwrap().connections.contains_key("a"));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The integration tests, one binary.
 
 #[cfg(feature = "config")]
+mod config_connections;
+#[cfg(feature = "config")]
 mod config_environment;
 #[cfg(feature = "config")]
 mod config_errors;

@@ -1,16 +1,14 @@
-//! `[connections.NAME]`: credentials for policy services.
+//! `[connections.NAME]`: what policy services are reached with.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::sync::Arc;
 
-use http::header::AUTHORIZATION;
-use http::{HeaderName, HeaderValue};
-
-use super::{Surroundings, headers};
+use super::{Surroundings, references};
 use crate::config::describe::{At, Named};
 use crate::config::error::Problems;
 use crate::config::keys::Connection as Keys;
-use crate::config::model::Connection;
+use crate::dispatch::{Connection, ConnectionError};
 
 pub(super) fn resolve(
     connections: &Named<At<Keys>>,
@@ -26,86 +24,49 @@ fn one(keys: &At<Keys>, around: &Surroundings<'_>, problems: &mut Problems) -> O
         keys.bearer_env.as_ref().map(|_| "bearer_env"),
         keys.bearer_file.as_ref().map(|_| "bearer_file"),
         keys.basic_env.as_ref().map(|_| "basic_env"),
+        keys.header.as_ref().map(|_| "header"),
     ];
     let found: Vec<&str> = found.into_iter().flatten().collect();
     if found.len() > 1 {
         keys.reject(problems, format!("found {}; expected one of them", found.join(" and ")));
         return None;
     }
-    if found.is_empty() && keys.header.is_none() {
-        keys.reject(problems, "found no credential; expected bearer_env, bearer_file, basic_env or header");
+    if found.is_empty() && keys.ca_file.is_none() {
+        keys.reject(problems, "found nothing; expected bearer_env, bearer_file, basic_env, header or ca_file");
         return None;
     }
-    let header = keys.header.as_ref().map(|header| {
-        let name = headers::name(&header.name, header, problems);
-        let value = headers::variable(&header.env, around, problems);
-        let value = value.and_then(|value| headers::secret(value, &header.env, problems));
-        if !found.is_empty() && name == Some(AUTHORIZATION) {
-            header.reject(problems, format!("{} sets the header authorization already", found.concat()));
-        }
-        name.zip(value)
-    });
-    let headers: Option<Vec<_>> = [authorization(keys, around, problems), header].into_iter().flatten().collect();
-    headers.map(|headers| Connection { headers })
+    let connection = credential(keys, around, problems)?;
+    let Some(path) = &keys.ca_file else { return Some(connection) };
+    let file = around.folder.certificates(path, problems)?;
+    let trusting = fs::read(&file)
+        .map_err(|error| error.to_string())
+        .and_then(|pem| connection.trusting(&pem).map_err(|error| error.to_string()));
+    trusting.map_err(|error| path.reject(problems, format!("{}: {error}", file.display()))).ok()
 }
 
-/// The `authorization` header: absent, at fault (`Some(None)`), or there.
-fn authorization(
-    keys: &Keys,
-    around: &Surroundings<'_>,
-    problems: &mut Problems,
-) -> Option<Option<(HeaderName, HeaderValue)>> {
-    let value = if let Some(name) = &keys.bearer_env {
-        headers::variable(name, around, problems).and_then(|token| bearer(token, name, problems))
+fn credential(keys: &Keys, around: &Surroundings<'_>, problems: &mut Problems) -> Option<Connection> {
+    let none = Connection::new();
+    if let Some(name) = &keys.bearer_env {
+        let token = references::variable(name, around, problems)?;
+        checked(none.bearer(token), name, problems)
     } else if let Some(path) = &keys.bearer_file {
-        around.folder.read(path, problems).and_then(|token| bearer(token.trim(), path, problems))
+        let token = around.folder.read(path, problems)?;
+        checked(none.bearer(token.trim()), path, problems)
     } else if let Some(name) = &keys.basic_env {
-        headers::variable(name, around, problems).and_then(|pair| {
-            if !pair.contains(':') {
-                name.reject(problems, format!("the environment variable {} does not hold user:password", &***name));
-                return None;
-            }
-            headers::secret(&format!("Basic {}", base64(pair.as_bytes())), name, problems)
-        })
+        let pair = references::variable(name, around, problems)?;
+        if !pair.contains(':') {
+            name.reject(problems, format!("the environment variable {} does not hold user:password", &***name));
+            return None;
+        }
+        checked(none.basic(pair), name, problems)
+    } else if let Some(header) = &keys.header {
+        let value = references::variable(&header.env, around, problems)?;
+        checked(none.header(&header.name, value), header, problems)
     } else {
-        return None;
-    };
-    Some(value.map(|value| (AUTHORIZATION, value)))
+        Some(none)
+    }
 }
 
-fn bearer<T>(token: &str, at: &At<T>, problems: &mut Problems) -> Option<HeaderValue> {
-    if token.is_empty() {
-        at.reject(problems, "the token that this refers to is empty");
-        return None;
-    }
-    headers::secret(&format!("Bearer {token}"), at, problems)
-}
-
-/// RFC 4648 §4, with padding.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_has_the_vectors_of_rfc_4648() {
-        for (bytes, expected) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), expected);
-        }
-        assert_eq!(base64(&[0xff, 0xfe, 0xfd]), "//79");
-    }
+fn checked<T>(result: Result<Connection, ConnectionError>, at: &At<T>, problems: &mut Problems) -> Option<Connection> {
+    result.map_err(|error| at.reject(problems, error.to_string())).ok()
 }

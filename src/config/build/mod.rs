@@ -1,8 +1,8 @@
 //! From what was typed to what can be used: rules between keys, files, and references.
 
 mod connections;
-mod headers;
 mod listeners;
+mod references;
 mod routes;
 
 use std::ops::Deref;

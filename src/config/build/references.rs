@@ -1,4 +1,4 @@
-//! Headers whose values come from the environment.
+//! References to the environment, and the headers that they fill.
 
 use http::{HeaderName, HeaderValue};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 
-use super::{Surroundings, headers};
+use super::{Surroundings, references};
 use crate::config::error::Problems;
 use crate::config::keys::{Root, Route};
 use crate::config::model::{RouteConfig, Scheme};
@@ -71,9 +71,9 @@ fn resolve_one(
     refuse_what_would_have_no_effect(route, problems);
     let headers: Option<Vec<(HeaderName, HeaderValue)>> = {
         let mut resolve = |(name, variable): &(String, _)| {
-            let header = headers::name(name, variable, problems);
-            let value = headers::variable(variable, around, problems);
-            header.zip(value.and_then(|value| headers::secret(value, variable, problems)))
+            let header = references::name(name, variable, problems);
+            let value = references::variable(variable, around, problems);
+            header.zip(value.and_then(|value| references::secret(value, variable, problems)))
         };
         // Every header is looked at before one fault ends it.
         let headers: Vec<_> = route.header_env.0.iter().map(&mut resolve).collect();

@@ -192,6 +192,8 @@ section! {
         basic_env: Option<At<EnvName>>,
         /// A header with a credential.
         header: Option<At<HeaderReference>>,
+        /// Trust the certificates in this PEM file instead of the system's.
+        ca_file: Option<At<PathBuf>>,
     }
 }
 
