@@ -12,6 +12,8 @@ pub mod dispatch;
 mod drive;
 pub mod hooks;
 pub mod id;
+mod intercept;
+mod ledger;
 pub mod limits;
 pub mod time;
 mod upstream;

@@ -384,3 +384,7 @@ fn shortened(text: &str) -> String {
         None => text.to_owned(),
     }
 }
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

@@ -366,3 +366,7 @@ impl Detail {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "envelope_tests.rs"]
+mod tests;
