@@ -5,9 +5,13 @@
 mod body;
 #[cfg(feature = "config")]
 pub mod config;
+#[cfg(feature = "pingora")]
+pub mod host;
 pub mod id;
 pub mod limits;
 pub mod time;
+mod upstream;
 pub mod wire;
 
 pub use body::{Body, BoxError};
+pub use upstream::{Upstream, UpstreamError, UpstreamErrorKind};
