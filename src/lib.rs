@@ -2,9 +2,13 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs, unreachable_pub, unnameable_types)]
 
+pub mod audit;
 mod body;
 #[cfg(feature = "config")]
 pub mod config;
+pub mod dispatch;
+mod drive;
+pub mod hooks;
 #[cfg(feature = "pingora")]
 pub mod host;
 pub mod id;
@@ -14,4 +18,7 @@ mod upstream;
 pub mod wire;
 
 pub use body::{Body, BoxError};
+pub use drive::{
+    GuardedBody, Hookgate, HookgateBuilder, HooksMode, Inspection, OnDeny, Plan, Route, RouteKind, Subagent,
+};
 pub use upstream::{Upstream, UpstreamError, UpstreamErrorKind};

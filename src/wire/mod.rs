@@ -1,3 +1,8 @@
 //! Bytes and typed views of them. Nothing here waits, reads a clock or knows a hook.
 
+pub mod answer;
+pub mod anthropic;
+pub mod conversation;
 pub mod json;
+pub mod protocol;
+pub mod sse;

@@ -88,6 +88,11 @@ impl<'a> Cursor<'a> {
         self.pos
     }
 
+    /// The offset behind what was consumed.
+    pub fn offset(&self) -> usize {
+        self.pos
+    }
+
     /// The kind of the next value, told by its first byte.
     ///
     /// # Errors

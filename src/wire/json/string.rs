@@ -17,6 +17,11 @@ impl<'a> Str<'a> {
         Str { text, span, escaped }
     }
 
+    /// The string at a span that a [`Cursor`](super::Cursor) gave for this text.
+    pub fn at(text: &'a [u8], span: Span) -> Self {
+        Str { text, span, escaped: memchr::memchr(b'\\', span.of(text)).is_some() }
+    }
+
     /// The span with its quotes.
     pub fn span(&self) -> Span {
         self.span

@@ -1,0 +1,1 @@
+//! The chain of one dispatch, without the waiting.

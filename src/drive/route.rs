@@ -1,0 +1,153 @@
+//! What a host tells the core of a route, and what the core answers from a request's head.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+
+use crate::Body;
+use crate::wire::protocol::{Protocol, Surface};
+
+/// A route as the core needs it: where it leads is the host's business.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Route {
+    /// The name that events and audit records carry.
+    pub name: Arc<str>,
+    /// What is spoken on it.
+    pub kind: RouteKind,
+    /// Paths (without the route's prefix) that may pass without inspection although a gating hook is configured.
+    pub allow_uninspected: Vec<String>,
+    /// What the model is told when all calls of an answer were denied.
+    pub on_deny: OnDeny,
+}
+
+impl Route {
+    /// A route to a model API.
+    ///
+    /// ```
+    /// use hookgate::{OnDeny, Route};
+    /// let route = Route::model("anthropic").allow_uninspected(["/v1/messages/batches"]).on_deny(OnDeny::End);
+    /// assert_eq!(&*route.name, "anthropic");
+    /// ```
+    pub fn model(name: &str) -> Self {
+        Route { name: name.into(), kind: RouteKind::Model, allow_uninspected: Vec::new(), on_deny: OnDeny::default() }
+    }
+
+    /// A route that nothing is looked at on.
+    pub fn passthrough(name: &str) -> Self {
+        Route { kind: RouteKind::Passthrough, ..Route::model(name) }
+    }
+
+    /// Sets [`Route::allow_uninspected`].
+    #[must_use]
+    pub fn allow_uninspected<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
+        self.allow_uninspected = paths.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets [`Route::on_deny`].
+    #[must_use]
+    pub fn on_deny(mut self, on_deny: OnDeny) -> Self {
+        self.on_deny = on_deny;
+        self
+    }
+}
+
+/// What is spoken on a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RouteKind {
+    /// A model API; the protocol is told by the path.
+    Model,
+    /// Anything; nothing is inspected.
+    Passthrough,
+}
+
+/// What happens when no call of an answer survived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDeny {
+    /// The model is told the reasons and goes on in the same answer.
+    #[default]
+    Feedback,
+    /// The answer ends with the reason as its text.
+    End,
+}
+
+/// A tool whose calls start a sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subagent {
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// JSON Pointer to the sub-agent's id in the arguments.
+    pub id: String,
+    /// JSON Pointer to the delegated prompt in the arguments.
+    pub prompt: String,
+}
+
+/// What is to be done with a request, told by its head.
+#[derive(Debug)]
+pub enum Plan {
+    /// It goes to the upstream as it is, whatever its size.
+    Pass,
+    /// It is read and given to [`Hookgate::exchange`](super::Hookgate::exchange).
+    Inspect(Inspection),
+    /// It is answered with this.
+    Refuse(Response<Body>),
+}
+
+/// A request that is to be inspected.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    pub(super) route: Arc<Route>,
+    pub(super) protocol: Protocol,
+    pub(super) counting: bool,
+    pub(super) body_limit: usize,
+}
+
+impl Inspection {
+    /// The largest request body, in bytes, as sent.
+    pub fn body_limit(&self) -> usize {
+        self.body_limit
+    }
+
+    /// The answer to a body that is larger, in the protocol's own shape.
+    pub fn too_large(&self, declared: Option<u64>) -> Response<Body> {
+        let found = declared.map_or(String::new(), |bytes| format!(" of {bytes} bytes"));
+        let message = format!(
+            "the request body{found} is over hookgate's limit of {} bytes; raise [limits] max_request_bytes to allow it",
+            self.body_limit
+        );
+        error(self.protocol, StatusCode::PAYLOAD_TOO_LARGE, &message)
+    }
+
+    /// The answer to a body that could not be read to its end.
+    pub fn unreadable(&self, why: &str) -> Response<Body> {
+        error(self.protocol, StatusCode::BAD_REQUEST, &format!("the request body could not be read: {why}"))
+    }
+}
+
+/// An error answer in the protocol's own shape.
+pub(super) fn error(protocol: Protocol, status: StatusCode, message: &str) -> Response<Body> {
+    let mut response = Response::new(Body::from(protocol.error_body(status, message)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert("x-should-retry", HeaderValue::from_static("false"));
+    response
+}
+
+/// Removes what is only for hookgate.
+pub(super) fn strip(headers: &mut HeaderMap) {
+    let ours: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with("x-hookgate-")).cloned().collect();
+    for name in ours {
+        headers.remove(name);
+    }
+}
+
+/// What a path of a model route leads to.
+pub(super) fn surface(route: &Route, head: &http::request::Parts) -> Surface {
+    match route.kind {
+        RouteKind::Passthrough => Surface::Helper,
+        RouteKind::Model => Surface::of(&head.method, head.uri.path()),
+    }
+}

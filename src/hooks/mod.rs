@@ -1,0 +1,19 @@
+//! What operators write about hooks, and what handlers are told and may answer. Nothing here waits or reads a clock.
+
+mod envelope;
+mod errors;
+mod event;
+mod handler;
+mod matcher;
+mod outcome;
+mod redact;
+mod set;
+
+pub use envelope::{Attachment, Detail, Occasion, Plane};
+pub use errors::{HookError, HookErrors};
+pub use event::{Event, FailureMode, Names};
+pub use handler::{Dialect, Handler, Target};
+pub use matcher::{Matcher, qualified};
+pub use outcome::{Answer, Failure, FailureKind, OutcomeKind, Replacement, Salvaged};
+pub use redact::Redaction;
+pub use set::{HookSet, HookSetBuilder};

@@ -1,0 +1,116 @@
+//! The compiled set of handlers.
+
+use std::sync::Arc;
+
+use super::{Event, Handler, Occasion, Redaction};
+
+/// Every configured handler, checked and in order.
+#[derive(Clone, Debug, Default)]
+pub struct HookSet {
+    by_event: [Vec<Arc<Handler>>; Event::ALL.len()],
+    redaction: Redaction,
+}
+
+impl HookSet {
+    /// No handler.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Starts a set.
+    pub fn builder() -> HookSetBuilder {
+        HookSetBuilder::default()
+    }
+
+    /// Whether there is no handler.
+    pub fn is_empty(&self) -> bool {
+        self.by_event.iter().all(Vec::is_empty)
+    }
+
+    /// Whether the event has a handler.
+    pub fn has(&self, event: Event) -> bool {
+        !self.handlers(event).is_empty()
+    }
+
+    /// The handlers of an event, in the order in which they are asked.
+    pub fn handlers(&self, event: Event) -> &[Arc<Handler>] {
+        &self.by_event[event as usize]
+    }
+
+    /// Those handlers of an event that a name concerns. `None` stands for a name that is not known: it may be any, so
+    /// every handler is concerned.
+    pub fn matching<'a>(&'a self, event: Event, name: Option<&'a str>) -> impl Iterator<Item = &'a Arc<Handler>> {
+        self.handlers(event).iter().filter(move |handler| name.is_none_or(|name| handler.matcher.matches(name)))
+    }
+
+    /// Those handlers that an occasion concerns.
+    pub fn concerned(&self, occasion: &Occasion) -> Vec<Arc<Handler>> {
+        let name = occasion.full_name();
+        self.matching(occasion.event, name.as_deref()).cloned().collect()
+    }
+
+    /// All handlers, event by event.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Handler>> {
+        self.by_event.iter().flatten()
+    }
+
+    /// What handlers must not see.
+    pub fn redaction(&self) -> &Redaction {
+        &self.redaction
+    }
+}
+
+/// Collects documents and their surroundings; see [`HookSet::builder`].
+#[derive(Clone, Debug, Default)]
+pub struct HookSetBuilder {
+    documents: Vec<(Arc<str>, Vec<u8>)>,
+    allowed_hosts: Vec<String>,
+    allow_insecure_loopback: bool,
+    connections: Vec<Arc<str>>,
+    redaction: Redaction,
+}
+
+impl HookSetBuilder {
+    /// Adds a native v1 document; `source` names it in errors (a file's path, or the variable that it came from).
+    #[must_use]
+    pub fn document(mut self, source: &str, bytes: &[u8]) -> Self {
+        self.documents.push((source.into(), bytes.to_vec()));
+        self
+    }
+
+    /// Adds hosts that handlers may be on: `host` for every port, `host:port` for one.
+    #[must_use]
+    pub fn allowed_hosts<'a>(mut self, hosts: impl IntoIterator<Item = &'a str>) -> Self {
+        self.allowed_hosts.extend(hosts.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// Whether `http` is accepted for handlers on loopback addresses.
+    #[must_use]
+    pub fn allow_insecure_loopback(mut self, allow: bool) -> Self {
+        self.allow_insecure_loopback = allow;
+        self
+    }
+
+    /// The names of the connections that documents may refer to.
+    #[must_use]
+    pub fn connections<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.connections.extend(names.into_iter().map(Arc::from));
+        self
+    }
+
+    /// What handlers must not see.
+    #[must_use]
+    pub fn redaction(mut self, redaction: Redaction) -> Self {
+        self.redaction = redaction;
+        self
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// All mistakes of all documents.
+    pub fn build(self) -> Result<HookSet, super::HookErrors> {
+        todo!()
+    }
+}

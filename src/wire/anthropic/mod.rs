@@ -1,0 +1,13 @@
+//! Anthropic Messages: `POST …/v1/messages`, streamed and not, and `…/count_tokens`.
+
+mod block;
+mod client;
+mod event;
+mod render;
+mod request;
+
+pub use block::{BlockBuilder, read_block};
+pub use client::{is_claude_code, is_side, session_in_user_id, surface};
+pub use event::{Delta, StreamEvent, read as read_event};
+pub use render::*;
+pub use request::parse;

@@ -1,0 +1,349 @@
+//! The request body of `POST …/v1/messages` and of `…/count_tokens`, read in one pass.
+
+use bytes::Bytes;
+
+use crate::wire::conversation::{Conversation, Member, Message, Part, PartKind, Role, Tool};
+use crate::wire::json::{Cursor, JsonError, Kind, Span, Str};
+
+/// Tools with a `type` of their own that the client runs nevertheless; all other typed tools run at the provider.
+const CLIENT_TOOL_TYPES: [&str; 4] = ["bash_", "text_editor_", "computer_", "memory_"];
+
+/// How `<system-reminder>` parts, which Claude Code adds to its user messages, begin.
+const REMINDER: &[u8] = b"<system-reminder>";
+
+/// Reads a request. `reminders` says that the client is known to add `<system-reminder>` parts of its own: only then are
+/// they told apart from the prompt.
+///
+/// Members that are read here must not stand twice in their object, since the provider might read the other one.
+///
+/// # Errors
+/// When the body is not JSON, or a member that matters is missing, doubled or of another type.
+pub fn parse(text: &Bytes, reminders: bool) -> Result<Conversation, JsonError> {
+    let mut conversation = Conversation { text: text.clone(), ..Conversation::default() };
+    let mut format = false;
+    let mut seen_messages = false;
+    Cursor::document(text, |cursor| {
+        cursor.object(|cursor, key| {
+            let name = key.decode();
+            let start = cursor.position();
+            if conversation.members.iter().any(|member| member.name == name) {
+                return Err(JsonError { what: "a member of the request stands twice", offset: key.span().start });
+            }
+            match &*name {
+                "model" => conversation.model = cursor.string_or_skip()?.map(|string| string.span()),
+                "stream" => conversation.stream = cursor.skip()?.of(text) == b"true",
+                "system" => conversation.system = Some(cursor.skip()?),
+                "max_tokens" => conversation.max_tokens = Some(cursor.skip()?),
+                "messages" => {
+                    seen_messages = true;
+                    cursor.array(|cursor| {
+                        conversation.messages.push(message(cursor, reminders)?);
+                        Ok(())
+                    })?;
+                }
+                "tools" => list(cursor, &mut conversation.tools, false)?,
+                "mcp_servers" => list(cursor, &mut conversation.servers, true)?,
+                "tool_choice" => conversation.forced_tool = member_string(cursor, &["name"])?,
+                "metadata" => conversation.user = member_string(cursor, &["user_id"])?,
+                "output_config" => format = member_string(cursor, &["format", "type"])?.is_some(),
+                "thread" => {
+                    conversation.server_history = cursor.kind()? == Kind::Object;
+                    conversation.previous = member_string(cursor, &["previous_message_id"])?;
+                }
+                _ => drop(cursor.skip()?),
+            }
+            // The cursor stands right behind the value: white space is only taken before one.
+            let value = Span { start, end: cursor.offset() };
+            let span = Span { start: key.span().start, end: value.end };
+            conversation.members.push(Member { name: name.into_owned(), span, value });
+            Ok(())
+        })
+    })?;
+    if !seen_messages {
+        return Err(JsonError { what: "the request has no \"messages\" array", offset: 0 });
+    }
+    conversation.structured_only = format && conversation.tools.is_empty();
+    Ok(conversation)
+}
+
+fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonError> {
+    let mut role = None;
+    let mut content = None;
+    let mut plain = false;
+    let mut parts = Vec::new();
+    let span = cursor.object(|cursor, key| {
+        if key.is("role") {
+            let string = cursor.string()?;
+            let known = if string.is("assistant") {
+                Role::Assistant
+            } else if string.is("system") {
+                Role::System
+            } else {
+                Role::User
+            };
+            once(&mut role, known, key)
+        } else if key.is("content") {
+            let start = cursor.position();
+            match cursor.kind()? {
+                Kind::String => {
+                    let string = cursor.string()?;
+                    plain = true;
+                    parts.push(Part { span: string.span(), kind: text_kind(string, reminders) });
+                }
+                Kind::Array => {
+                    cursor.array(|cursor| {
+                        parts.push(part(cursor, reminders)?);
+                        Ok(())
+                    })?;
+                }
+                _ => drop(cursor.skip()?),
+            }
+            once(&mut content, Span { start, end: cursor.offset() }, key)
+        } else {
+            cursor.skip().map(drop)
+        }
+    })?;
+    let Some(role) = role else {
+        return Err(JsonError { what: "a message has no role", offset: span.start });
+    };
+    // The client's own additions are user parts only: an answer that begins like one is an answer.
+    if role != Role::User {
+        for part in &mut parts {
+            if let PartKind::ClientContext(text) = part.kind {
+                part.kind = PartKind::Text(text);
+            }
+        }
+    }
+    Ok(Message { span, role, content, plain, parts })
+}
+
+fn text_kind(string: Str<'_>, reminders: bool) -> PartKind {
+    if reminders && string.raw().trim_ascii_start().starts_with(REMINDER) {
+        PartKind::ClientContext(string.span())
+    } else {
+        PartKind::Text(string.span())
+    }
+}
+
+/// The members of a content part that are read.
+#[derive(Default)]
+struct Fields<'a> {
+    kind: Option<Str<'a>>,
+    text: Option<Str<'a>>,
+    id: Option<Str<'a>>,
+    name: Option<Str<'a>>,
+    input: Option<Span>,
+    tool_use_id: Option<Str<'a>>,
+    is_error: Option<bool>,
+    content: Option<Span>,
+    media_type: Option<Span>,
+}
+
+fn part(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Part, JsonError> {
+    let mut fields = Fields::default();
+    let mut source = None;
+    let span = cursor.object(|cursor, key| {
+        if key.is("type") {
+            once(&mut fields.kind, cursor.string()?, key)
+        } else if key.is("text") {
+            match cursor.string_or_skip()? {
+                Some(text) => once(&mut fields.text, text, key),
+                None => Ok(()),
+            }
+        } else if key.is("id") {
+            match cursor.string_or_skip()? {
+                Some(id) => once(&mut fields.id, id, key),
+                None => Ok(()),
+            }
+        } else if key.is("name") {
+            match cursor.string_or_skip()? {
+                Some(name) => once(&mut fields.name, name, key),
+                None => Ok(()),
+            }
+        } else if key.is("tool_use_id") {
+            match cursor.string_or_skip()? {
+                Some(id) => once(&mut fields.tool_use_id, id, key),
+                None => Ok(()),
+            }
+        } else if key.is("input") {
+            let value = cursor.skip()?;
+            once(&mut fields.input, value, key)
+        } else if key.is("content") {
+            let value = cursor.skip()?;
+            once(&mut fields.content, value, key)
+        } else if key.is("is_error") {
+            let value = cursor.skip()?.of(cursor.text()) == b"true";
+            once(&mut fields.is_error, value, key)
+        } else if key.is("source") {
+            fields.media_type = member_string(cursor, &["media_type"])?;
+            once(&mut source, (), key)
+        } else {
+            cursor.skip().map(drop)
+        }
+    })?;
+    Ok(Part { span, kind: fields.kind(reminders) })
+}
+
+impl Fields<'_> {
+    fn kind(self, reminders: bool) -> PartKind {
+        let Some(kind) = self.kind else { return PartKind::Other };
+        if kind.is("text")
+            && let Some(text) = self.text
+        {
+            return text_kind(text, reminders);
+        }
+        if kind.is("tool_use")
+            && let (Some(id), Some(name)) = (self.id, self.name)
+        {
+            return PartKind::Call { id: id.span(), name: name.span(), input: self.input };
+        }
+        if kind.is("tool_result")
+            && let Some(id) = self.tool_use_id
+        {
+            return PartKind::Result { id: id.span(), failed: self.is_error.unwrap_or(false), content: self.content };
+        }
+        if kind.is("thinking") || kind.is("redacted_thinking") {
+            return PartKind::Thinking;
+        }
+        if kind.is("image") || kind.is("document") || kind.is("container_upload") || kind.is("search_result") {
+            return PartKind::Media { kind: kind.span(), media_type: self.media_type };
+        }
+        PartKind::Other
+    }
+}
+
+fn list(cursor: &mut Cursor<'_>, tools: &mut Vec<Tool>, servers: bool) -> Result<(), JsonError> {
+    if cursor.kind()? != Kind::Array {
+        return cursor.skip().map(drop);
+    }
+    cursor.array(|cursor| {
+        tools.push(tool(cursor, servers)?);
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn tool(cursor: &mut Cursor<'_>, server: bool) -> Result<Tool, JsonError> {
+    let mut name = None;
+    let mut kind = None;
+    let mut schema = None;
+    let mut toolset = None;
+    let span = cursor.object(|cursor, key| {
+        if key.is("name") {
+            match cursor.string_or_skip()? {
+                Some(string) => once(&mut name, string.decode().into_owned(), key),
+                None => Ok(()),
+            }
+        } else if key.is("type") {
+            match cursor.string_or_skip()? {
+                Some(string) => once(&mut kind, string.decode().into_owned(), key),
+                None => Ok(()),
+            }
+        } else if key.is("mcp_server_name") {
+            toolset = cursor.string_or_skip()?.map(|string| string.decode().into_owned());
+            Ok(())
+        } else if key.is("input_schema") {
+            let value = cursor.skip()?;
+            once(&mut schema, value, key)
+        } else {
+            cursor.skip().map(drop)
+        }
+    })?;
+    let kind = kind.unwrap_or_default();
+    let provider_executed = server
+        || !(kind.is_empty() || kind == "custom" || CLIENT_TOOL_TYPES.iter().any(|prefix| kind.starts_with(prefix)));
+    let name = match (name, toolset) {
+        (Some(name), _) if server => format!("mcp__{name}"),
+        (Some(name), _) => name,
+        // A toolset names the server whose tools it turns on.
+        (None, Some(server)) => format!("mcp__{server}"),
+        (None, None) => String::new(),
+    };
+    Ok(Tool { span, name, provider_executed, schema })
+}
+
+/// The string at a path of members below the next value, which is consumed whole.
+fn member_string(cursor: &mut Cursor<'_>, path: &[&str]) -> Result<Option<Span>, JsonError> {
+    let [first, rest @ ..] = path else {
+        return Ok(cursor.string_or_skip()?.map(|string| string.span()));
+    };
+    if cursor.kind()? != Kind::Object {
+        return cursor.skip().map(|_| None);
+    }
+    let mut found = None;
+    cursor.object(|cursor, key| {
+        if key.is(first) {
+            let value = member_string(cursor, rest)?;
+            once(&mut found, value, key)
+        } else {
+            cursor.skip().map(drop)
+        }
+    })?;
+    Ok(found.flatten())
+}
+
+fn once<T>(slot: &mut Option<T>, value: T, key: Str<'_>) -> Result<(), JsonError> {
+    if slot.is_some() {
+        return Err(JsonError { what: "a member of the request stands twice", offset: key.span().start });
+    }
+    *slot = Some(value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &'static str) -> Conversation {
+        parse(&Bytes::from_static(text.as_bytes()), true).unwrap()
+    }
+
+    #[test]
+    fn reads_what_matters_and_skips_the_rest() {
+        let request = read(
+            r#"{"model":"m","future":{"x":[1e999]},"stream": true,"system":[{"type":"text","text":"s"}],
+            "messages":[
+              {"role":"user","content":[{"type":"text","text":"<system-reminder>x"},{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]},
+              {"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"},{"type":"tool_use","id":"t1","name":"Bash","input":{"a":1}}]},
+              {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"out","is_error":true}]},
+              {"role":"system","content":"later"}],
+            "tools":[{"name":"Bash","input_schema":{"type":"object"}},{"type":"web_search_20250305","name":"web_search"},{"type":"bash_20250124","name":"bash"}],
+            "metadata":{"user_id":"u"},"thread":{"type":"continue","previous_message_id":"msg_1"}}"#,
+        );
+        assert!(request.stream && request.server_history);
+        assert_eq!(request.string(request.user.unwrap()), "u");
+        assert_eq!(request.string(request.previous.unwrap()), "msg_1");
+        let kinds: Vec<bool> = request.tools.iter().map(|tool| tool.provider_executed).collect();
+        assert_eq!(kinds, [false, true, false]);
+        let first = &request.messages[0];
+        assert!(matches!(first.parts[0].kind, PartKind::ClientContext(_)));
+        assert_eq!(first.texts().map(|span| request.string(span)).collect::<Vec<_>>(), ["hi"]);
+        assert!(first.is_prompt() && !request.messages[2].is_prompt());
+        assert!(matches!(request.messages[2].parts[0].kind, PartKind::Result { failed: true, .. }));
+        assert_eq!(request.messages[3].role, Role::System);
+        assert_eq!(request.since_last_answer().len(), 2);
+        let stream = request.members.iter().find(|member| member.name == "stream").unwrap();
+        assert_eq!(stream.span.of(&request.text), br#""stream": true"#);
+    }
+
+    #[test]
+    fn doubled_members_are_refused_where_they_matter() {
+        for text in [
+            r#"{"messages":[],"messages":[]}"#,
+            r#"{"messages":[],"m\u0065ssages":[]}"#,
+            r#"{"messages":[{"role":"user","role":"assistant","content":""}]}"#,
+            r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a","text":"b"}]}]}"#,
+            r#"{"messages":[{"role":"user","content":[{"type":"text","type":"image"}]}]}"#,
+        ] {
+            let error = parse(&Bytes::from_static(text.as_bytes()), false).unwrap_err();
+            assert!(error.what.contains("twice"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_body_without_messages_is_refused() {
+        assert!(parse(&Bytes::from_static(b"{}"), false).is_err());
+        assert!(parse(&Bytes::from_static(b"{\"messages\":1}"), false).is_err());
+        assert!(parse(&Bytes::from_static(b"[]"), false).is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! The protocols, and what each of them says in its own words. `match` arms here are the whole seam: a new protocol is a
+//! folder beside `anthropic` and an arm in each method.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+
+use super::anthropic;
+use super::conversation::Conversation;
+use super::json::{JsonError, Rope};
+
+/// A wire protocol of a model API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// Anthropic Messages.
+    Anthropic,
+}
+
+/// What a request's path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surface {
+    /// The conversation itself.
+    Conversation(Protocol),
+    /// A count of a conversation's tokens: its prompts are checked, it has no turn and no answer to inspect.
+    Count(Protocol),
+    /// A helper that carries neither prompts nor calls.
+    Helper,
+    /// Something that may carry either and cannot be inspected.
+    Unknown,
+}
+
+impl Surface {
+    /// Tells the surface by method and path; the path is the route's own, without its prefix.
+    ///
+    /// ```
+    /// use hookgate::wire::protocol::{Protocol, Surface};
+    /// use http::Method;
+    /// assert_eq!(Surface::of(&Method::POST, "/v1/messages"), Surface::Conversation(Protocol::Anthropic));
+    /// assert_eq!(Surface::of(&Method::GET, "/v1/models"), Surface::Helper);
+    /// assert_eq!(Surface::of(&Method::POST, "/v1/messages/batches"), Surface::Unknown);
+    /// ```
+    pub fn of(method: &Method, path: &str) -> Self {
+        anthropic::surface(method, path).unwrap_or(Surface::Unknown)
+    }
+}
+
+impl Protocol {
+    /// Reads a request body.
+    ///
+    /// # Errors
+    /// When it is not a request of this protocol; see the protocol's `parse`.
+    pub fn parse(self, text: &Bytes, headers: &HeaderMap) -> Result<Conversation, JsonError> {
+        match self {
+            Protocol::Anthropic => anthropic::parse(text, anthropic::is_claude_code(headers)),
+        }
+    }
+
+    /// An error body for a status.
+    pub fn error_body(self, status: StatusCode, message: &str) -> Bytes {
+        match self {
+            Protocol::Anthropic => anthropic::error_body(anthropic::error_type(status), message),
+        }
+    }
+
+    /// A text part of a message.
+    pub fn text_part(self, text: &str) -> Bytes {
+        match self {
+            Protocol::Anthropic => anthropic::text_block(text),
+        }
+    }
+
+    /// The text part that a plain content (a JSON string) is short for.
+    pub fn text_part_of(self, string: &[u8]) -> Bytes {
+        match self {
+            Protocol::Anthropic => [br#"{"type":"text","text":"#, string, b"}"].concat().into(),
+        }
+    }
+
+    /// A failed result for a call, as a part of a user message.
+    pub fn error_result(self, call_id: &str, reason: &str) -> Bytes {
+        match self {
+            Protocol::Anthropic => anthropic::error_result(call_id, reason),
+        }
+    }
+
+    /// A user message of these parts.
+    pub fn user_message(self, parts: &[Bytes]) -> Bytes {
+        match self {
+            Protocol::Anthropic => anthropic::message("user", parts),
+        }
+    }
+
+    /// A model message of these parts.
+    pub fn assistant_message(self, parts: &[Bytes]) -> Bytes {
+        match self {
+            Protocol::Anthropic => anthropic::message("assistant", parts),
+        }
+    }
+
+    /// A whole answer of one text, streamed or not, with the media type that it has.
+    pub fn text_answer(self, id: &str, model: &str, text: &str, stream: bool) -> (&'static str, Rope) {
+        match (self, stream) {
+            (Protocol::Anthropic, true) => {
+                ("text/event-stream; charset=utf-8", anthropic::text_stream(id, model, text))
+            }
+            (Protocol::Anthropic, false) => ("application/json", anthropic::text_message(id, model, text).into()),
+        }
+    }
+}
