@@ -1,11 +1,14 @@
 //! The routing table: host and path to a route. Pure: it is given strings and gives strings.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use super::path::{self, Ambiguous};
 
 /// One entry of the table.
 pub(super) struct Entry<T> {
+    /// hookgate's own: tried before all others.
+    pub(super) own: bool,
     /// Only for this host, in lower case and without a port.
     pub(super) host: Option<String>,
     /// Empty for `/`, else `/a/b` without a slash at the end.
@@ -14,7 +17,7 @@ pub(super) struct Entry<T> {
     pub(super) route: T,
 }
 
-/// Entries in the order in which they are tried: longest prefix first, with a host before without.
+/// Entries in the order in which they are tried: own ones first, then longest prefix first, with a host before without.
 pub(super) struct Table<T>(Vec<Entry<T>>);
 
 /// A path that has a route: the route, and what is left of the path (empty, or with a slash at its start).
@@ -25,7 +28,7 @@ pub(super) struct Found<'a, T> {
 
 impl<T> Table<T> {
     pub(super) fn new(mut entries: Vec<Entry<T>>) -> Self {
-        entries.sort_by(|a, b| b.prefix.len().cmp(&a.prefix.len()).then(b.host.is_some().cmp(&a.host.is_some())));
+        entries.sort_by_key(|entry| Reverse((entry.own, entry.prefix.len(), entry.host.is_some())));
         Table(entries)
     }
 
@@ -86,6 +89,7 @@ mod tests {
 
     fn table() -> Table<&'static str> {
         let entry = |host: Option<&str>, prefix: &str, route| Entry {
+            own: route == "own",
             host: host.map(str::to_owned),
             prefix: prefix.to_owned(),
             route,
@@ -95,6 +99,8 @@ mod tests {
             entry(None, "/a/b", "a-b"),
             entry(Some("x.example"), "/a", "x-a"),
             entry(None, "/other", "other"),
+            entry(None, "/own", "own"),
+            entry(None, "/own/longer", "shadowed"),
         ])
     }
 
@@ -116,6 +122,7 @@ mod tests {
             ("x.example.", "/a/b/c", "a-b", "/c"),
             ("h", "/a/x%2Fy", "a", "/x%2Fy"),
             ("h", "/a/x//y", "a", "/x//y"),
+            ("h", "/own/longer/x", "own", "/longer/x"),
         ] {
             assert_eq!(found(host, path), Ok(Some((route, rest.to_owned()))), "{host} {path}");
         }
@@ -146,7 +153,8 @@ mod tests {
 
     #[test]
     fn hosts_lose_case_and_port() {
-        for (authority, host) in [("A.example:80", "a.example"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]"), ("b.", "b")] {
+        for (authority, host) in [("A.example:80", "a.example"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]"), ("b.", "b")]
+        {
             assert_eq!(bare_host(authority), host);
         }
     }
@@ -155,7 +163,7 @@ mod tests {
     fn the_known_prefixes_are_named() {
         assert_eq!(
             table().describe(|route| route.to_uppercase()),
-            "/other (OTHER), /a/b (A-B), /a on host x.example (X-A), /a (A)"
+            "/own (OWN), /own/longer (SHADOWED), /other (OTHER), /a/b (A-B), /a on host x.example (X-A), /a (A)"
         );
     }
 }

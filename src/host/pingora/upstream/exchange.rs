@@ -37,7 +37,9 @@ pub(super) async fn send(
     write_head(session, outline, target, body.is_empty()).await?;
     let answered = match write_body(session, body).await {
         Ok(answered) => answered,
-        Err(error) if matches!(error.etype(), ErrorType::WriteError | ErrorType::WriteTimedout | ErrorType::H2Error) => {
+        Err(error)
+            if matches!(error.etype(), ErrorType::WriteError | ErrorType::WriteTimedout | ErrorType::H2Error) =>
+        {
             return last_words(session, error).await;
         }
         Err(error) => return Err(error),

@@ -21,7 +21,9 @@ pub(in crate::host::pingora) fn explain(upstream: &str, error: &Error) -> Upstre
         }
         ErrorType::ReadTimedout => (Timeout, "it was silent for too long"),
         ErrorType::WriteTimedout => (Timeout, "it did not take the request in time"),
-        ErrorType::ConnectionClosed | ErrorType::ReadError => (Protocol, "it closed the connection before its answer was complete"),
+        ErrorType::ConnectionClosed | ErrorType::ReadError => {
+            (Protocol, "it closed the connection before its answer was complete")
+        }
         ErrorType::WriteError => (Protocol, "it closed the connection before it had the request"),
         ErrorType::InvalidHTTPHeader | ErrorType::H1Error => (Protocol, "its answer is not valid HTTP"),
         ErrorType::H2Error | ErrorType::H2Downgrade | ErrorType::InvalidH2 => {

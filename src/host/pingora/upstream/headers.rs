@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use http::header::{self, Entry, HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri, request};
-use pingora::http::{CaseHeaderName, IntoCaseHeaderName, RequestHeader};
-use pingora::protocols::http::v1::common::is_expect_continue_req;
+use pingora::http::RequestHeader;
 
 use super::target::Target;
 
@@ -47,16 +47,17 @@ fn remove(headers: &mut HeaderMap, name: &HeaderName) {
 
 /// How the client wrote its header names. Travels in a request's extensions, since a [`HeaderMap`] has lower case only.
 #[derive(Clone, Debug)]
-pub(in crate::host::pingora) struct HeaderCase(Arc<[CaseHeaderName]>);
+pub(in crate::host::pingora) struct HeaderCase(Arc<[Bytes]>);
 
 impl HeaderCase {
     /// Remembers the names of a request; `None` where there was no case to keep (HTTP/2).
     pub(in crate::host::pingora) fn of(request: &RequestHeader) -> Option<Self> {
-        request.has_case().then(|| HeaderCase(request.case_header_iter().map(|(name, _)| name.clone()).collect()))
+        let written = request.case_header_iter().map(|(name, _)| Bytes::copy_from_slice(name.as_slice()));
+        request.has_case().then(|| HeaderCase(written.collect()))
     }
 
-    fn find(&self, name: &HeaderName) -> Option<CaseHeaderName> {
-        self.0.iter().find(|written| written.as_slice().eq_ignore_ascii_case(name.as_str().as_bytes())).cloned()
+    fn find(&self, name: &HeaderName) -> Option<Bytes> {
+        self.0.iter().find(|written| written.eq_ignore_ascii_case(name.as_str().as_bytes())).cloned()
     }
 }
 
@@ -77,7 +78,8 @@ impl Outline {
             || matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
         strip_hop_by_hop(&mut headers);
         // The proxy has the whole body already, names the upstream itself, and is no proxy that needs a login.
-        for name in [header::HOST, header::EXPECT, header::CONTENT_LENGTH, header::TRAILER, header::PROXY_AUTHORIZATION] {
+        for name in [header::HOST, header::EXPECT, header::CONTENT_LENGTH, header::TRAILER, header::PROXY_AUTHORIZATION]
+        {
             remove(&mut headers, &name);
         }
         for (name, value) in own {
@@ -100,13 +102,14 @@ impl Outline {
             RequestHeader::build(self.method.clone(), path.as_bytes(), Some(self.headers.len().saturating_add(2)))?;
         request.append_header(header::HOST, target.authority())?;
         for (name, value) in &self.headers {
-            let written = self.case.as_ref().and_then(|case| case.find(name));
-            request.append_header(written.unwrap_or_else(|| name.into_case_header_name()), value.clone())?;
+            match self.case.as_ref().and_then(|case| case.find(name)) {
+                Some(written) => request.append_header(written, value.clone())?,
+                None => request.append_header(name, value.clone())?,
+            };
         }
         if self.length.is_none() {
             request.append_header(header::TRANSFER_ENCODING, "chunked")?;
         }
-        debug_assert!(!is_expect_continue_req(&request));
         Ok(Box::new(request))
     }
 
@@ -124,7 +127,10 @@ impl Outline {
 }
 
 /// Sets headers over those of the client, in place.
-pub(in crate::host::pingora) fn set_own(request: &mut RequestHeader, own: &[(HeaderName, HeaderValue)]) -> pingora::Result<()> {
+pub(in crate::host::pingora) fn set_own(
+    request: &mut RequestHeader,
+    own: &[(HeaderName, HeaderValue)],
+) -> pingora::Result<()> {
     own.iter().try_for_each(|(name, value)| request.insert_header(name, value.clone()))
 }
 

@@ -20,8 +20,8 @@ use pingora::connectors::http::Connector;
 use pingora::upstreams::peer::HttpPeer;
 use tokio::sync::watch;
 
-pub(super) use self::balance::Tried;
 use self::balance::Targets;
+pub(super) use self::balance::Tried;
 use self::body::AnswerBody;
 use self::exchange::Times;
 use self::headers::Outline;
@@ -55,8 +55,7 @@ impl RouteUpstream {
     /// A certificate file of the route cannot be used.
     pub(super) fn new(route: &RouteConfig, connector: Arc<Connector>, group: u64) -> Result<Self, ServeError> {
         let trust = Trust::load(route)?;
-        let targets =
-            route.upstreams.iter().map(|target| Target::new(target.clone(), route, &trust, group)).collect();
+        let targets = route.upstreams.iter().map(|target| Target::new(target.clone(), route, &trust, group)).collect();
         Ok(RouteUpstream(Arc::new(Inner {
             targets: Targets::new(targets),
             connector,
@@ -121,7 +120,9 @@ impl Inner {
         while let Some((target, address)) = self.targets.next(&mut tried).await {
             let peer = target.peer(address);
             match self.connector.get_http_session(&*peer).await {
-                Ok((session, reused)) => return Ok((Lease::new(session, self.connector.clone(), peer), target, reused)),
+                Ok((session, reused)) => {
+                    return Ok((Lease::new(session, self.connector.clone(), peer), target, reused));
+                }
                 Err(error) => {
                     target.unreachable();
                     failed = Some(failure::explain(target.authority(), &error));

@@ -35,12 +35,7 @@ impl Addresses {
     pub(super) fn new(host: &str, port: u16) -> Self {
         let literal = host.parse::<IpAddr>().ok();
         let known = literal.map(|ip| Known { addresses: vec![SocketAddr::new(ip, port)], until: None });
-        Addresses {
-            host: host.to_owned(),
-            port,
-            known: ArcSwapOption::from_pointee(known),
-            lookup: Mutex::new(()),
-        }
+        Addresses { host: host.to_owned(), port, known: ArcSwapOption::from_pointee(known), lookup: Mutex::new(()) }
     }
 
     /// At least one address, in the system's order of preference. While a lookup is under way or fails, the addresses
