@@ -12,6 +12,8 @@ pub mod hooks;
 #[cfg(feature = "pingora")]
 pub mod host;
 pub mod id;
+mod intercept;
+mod ledger;
 pub mod limits;
 pub mod time;
 mod upstream;
