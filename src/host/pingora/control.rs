@@ -9,12 +9,10 @@ use pingora::Result;
 use pingora::proxy::Session;
 use tower::ServiceExt as _;
 
+use super::gateway::NO_URI;
 use super::problem::problem;
 use super::respond;
 use crate::body::Body;
-
-/// The paths that are hookgate's own. They win over every route.
-pub(super) const PREFIXES: [&str; 5] = ["/hookgate", "/healthz", "/readyz", "/metrics", "/api/sessions"];
 
 /// The largest request that the control surface reads.
 const MAX_BODY: usize = 1 << 20;
@@ -22,7 +20,10 @@ const MAX_BODY: usize = 1 << 20;
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// Answers one request.
-pub(super) async fn serve(session: &mut Session, router: &Router, mut head: request::Parts, uri: Uri) -> Result<()> {
+pub(super) async fn serve(session: &mut Session, router: &Router, mut head: request::Parts, path: &str) -> Result<()> {
+    let Ok(uri) = Uri::try_from(path) else {
+        return respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await;
+    };
     let Some(body) = read_body(session).await? else {
         let detail = format!("the control surface takes at most {MAX_BODY} bytes, within {} s", BODY_TIME.as_secs());
         return respond::refuse(session, problem(StatusCode::PAYLOAD_TOO_LARGE, &detail)).await;

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::passthrough::Passing;
 use super::problem::problem;
-use super::routes::Table;
+use super::routes::{Found, Table};
 use super::upstream::RouteUpstream;
 use super::upstream::headers::HeaderCase;
 use super::{control, driven, framing, respond};
@@ -25,22 +25,16 @@ use crate::{Hookgate, Plan, Route, RouteKind};
 /// The longest time that a client may take to accept a piece of an answer.
 const CLIENT_WRITE_TIME: std::time::Duration = std::time::Duration::from_secs(300);
 
+/// What is said to a client whose path is fit for no URI.
+pub(super) const NO_URI: &str = "the request path is not a valid URI";
+
 /// What a listener serves.
 pub(super) struct Gateway {
     pub(super) core: Hookgate,
-    pub(super) table: Table<Destination>,
+    pub(super) table: Table<Arc<Mount>>,
     pub(super) control: Router,
     /// Tells the server, by being dropped, that no connection is left.
     pub(super) _alive: mpsc::Sender<()>,
-}
-
-/// Where a path leads.
-#[derive(Clone)]
-pub(super) enum Destination {
-    /// To hookgate's own router.
-    Control,
-    /// To an upstream.
-    Mount(Arc<Mount>),
 }
 
 /// A route with its upstream.
@@ -49,16 +43,14 @@ pub(super) struct Mount {
     pub(super) upstream: RouteUpstream,
 }
 
-impl Destination {
-    /// What the prefix is for, for the answer to a path without a route.
-    fn purpose(&self) -> String {
-        match self {
-            Destination::Control => "hookgate itself".to_owned(),
-            Destination::Mount(mount) => match mount.route.kind {
-                RouteKind::Model => format!("model route \"{}\"", mount.route.name),
-                _ => format!("passthrough route \"{}\"", mount.route.name),
-            },
-        }
+impl Mount {
+    /// What the route is for, for the answer to a path without one.
+    fn purpose(self: &Arc<Self>) -> String {
+        let kind = match self.route.kind {
+            RouteKind::Model => "model",
+            _ => "passthrough",
+        };
+        format!("{kind} route \"{}\"", self.route.name)
     }
 }
 
@@ -85,7 +77,7 @@ impl Gateway {
         let found = match self.table.find(authority(request), &path) {
             Ok(Some(found)) => found,
             Ok(None) => {
-                let known = self.table.describe(Destination::purpose);
+                let known = self.table.describe(Mount::purpose);
                 let detail = format!("no route takes this path; this hookgate serves {known}");
                 return answered(respond::refuse(session, problem(StatusCode::NOT_FOUND, &detail)).await);
             }
@@ -93,33 +85,31 @@ impl Gateway {
                 return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, ambiguous.0)).await);
             }
         };
-        let seen = match found.route {
-            Destination::Control => path.as_str(),
-            Destination::Mount(_) if found.rest.is_empty() => "/",
-            Destination::Mount(_) => found.rest,
-        };
-        let Ok(uri) = Uri::try_from(format!("{seen}{query}")) else {
-            let detail = "the request path is not a valid URI";
-            return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, detail)).await);
-        };
-        let mut head = session.req_header().as_owned_parts();
-        let mount = match found.route {
-            Destination::Control => {
+        let (mount, rest) = match found {
+            Found::Own => {
                 context.label = "control".into();
-                return answered(control::serve(session, &self.control, head, uri).await);
+                let head = session.req_header().as_owned_parts();
+                return answered(control::serve(session, &self.control, head, &format!("{path}{query}")).await);
             }
-            Destination::Mount(mount) => mount,
+            Found::Route { route, rest } => (route, rest),
         };
         context.label = mount.route.name.clone();
+        let seen = if rest.is_empty() { "/" } else { rest };
+        let Ok(uri) = Uri::try_from(format!("{seen}{query}")) else {
+            return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
+        };
+        let mut head = session.req_header().as_owned_parts();
         head.uri = uri;
         match self.core.plan(&mount.route, &head) {
             Plan::Pass => {
-                context.passing = Some(Passing::new(mount.clone(), format!("{}{query}", found.rest)));
+                context.passing = Some(Passing::new(mount.clone(), format!("{rest}{query}")));
                 Ok(false)
             }
             Plan::Refuse(response) => answered(respond::refuse(session, response).await),
             Plan::Inspect(inspection) => {
-                HeaderCase::of(session.req_header()).map(|case| head.extensions.insert(case));
+                if let Some(case) = HeaderCase::of(session.req_header()) {
+                    head.extensions.insert(case);
+                }
                 let upstream = Arc::new(mount.upstream.clone());
                 answered(driven::exchange(session, &self.core, inspection, head, upstream).await)
             }

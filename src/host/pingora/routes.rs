@@ -7,8 +7,6 @@ use super::path::{self, Ambiguous};
 
 /// One entry of the table.
 pub(super) struct Entry<T> {
-    /// hookgate's own: tried before all others.
-    pub(super) own: bool,
     /// Only for this host, in lower case and without a port.
     pub(super) host: Option<String>,
     /// Empty for `/`, else `/a/b` without a slash at the end.
@@ -17,19 +15,33 @@ pub(super) struct Entry<T> {
     pub(super) route: T,
 }
 
-/// Entries in the order in which they are tried: own ones first, then longest prefix first, with a host before without.
-pub(super) struct Table<T>(Vec<Entry<T>>);
+/// Which paths lead where.
+pub(super) struct Table<T> {
+    /// Whether a path is hookgate's own; that wins over every route.
+    own: fn(&str) -> bool,
+    /// In the order in which they are tried: longest prefix first, with a host before without.
+    entries: Vec<Entry<T>>,
+}
 
-/// A path that has a route: the route, and what is left of the path (empty, or with a slash at its start).
-pub(super) struct Found<'a, T> {
-    pub(super) route: &'a T,
-    pub(super) rest: &'a str,
+/// Where a path leads.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found<'a, T> {
+    /// To hookgate itself.
+    Own,
+    /// To a route; `rest` is what is left of the path: empty, or with a slash at its start.
+    Route { route: &'a T, rest: &'a str },
+}
+
+#[derive(PartialEq, Eq)]
+enum Place {
+    Own,
+    Entry(usize),
 }
 
 impl<T> Table<T> {
-    pub(super) fn new(mut entries: Vec<Entry<T>>) -> Self {
-        entries.sort_by_key(|entry| Reverse((entry.own, entry.prefix.len(), entry.host.is_some())));
-        Table(entries)
+    pub(super) fn new(own: fn(&str) -> bool, mut entries: Vec<Entry<T>>) -> Self {
+        entries.sort_by_key(|entry| Reverse((entry.prefix.len(), entry.host.is_some())));
+        Table { own, entries }
     }
 
     /// Finds the route of a path (without its query). `host` is the request's authority as it came.
@@ -38,32 +50,41 @@ impl<T> Table<T> {
     /// Readings of the path disagree about its route, or one of them leaves the route's prefix.
     pub(super) fn find<'a>(&'a self, host: Option<&str>, path: &'a str) -> Result<Option<Found<'a, T>>, Ambiguous> {
         let host = host.map(bare_host);
-        let found = self.position(host.as_deref(), path);
+        let place = self.place(host.as_deref(), path);
         for reading in path::readings(path)? {
-            if self.position(host.as_deref(), &reading) != found {
+            if self.place(host.as_deref(), &reading) != place {
                 return Err(Ambiguous("the request path can be read as one of another route"));
             }
         }
-        let Some(entry) = found.and_then(|index| self.0.get(index)) else { return Ok(None) };
+        let entry = match place {
+            None => return Ok(None),
+            Some(Place::Own) => return Ok(Some(Found::Own)),
+            Some(Place::Entry(index)) => self.entries.get(index),
+        };
+        let Some(entry) = entry else { return Ok(None) };
         let rest = path.get(entry.prefix.len()..).unwrap_or_default();
         if rest.starts_with("//") {
             return Err(Ambiguous("the request path has an empty segment where its route ends"));
         }
-        Ok(Some(Found { route: &entry.route, rest }))
+        Ok(Some(Found::Route { route: &entry.route, rest }))
     }
 
-    fn position(&self, host: Option<&str>, path: &str) -> Option<usize> {
-        self.0.iter().position(|entry| {
+    fn place(&self, host: Option<&str>, path: &str) -> Option<Place> {
+        if (self.own)(path) {
+            return Some(Place::Own);
+        }
+        let position = self.entries.iter().position(|entry| {
             let rest = path.strip_prefix(entry.prefix.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
                 && entry.host.as_deref().is_none_or(|wanted| host == Some(wanted))
-        })
+        });
+        position.map(Place::Entry)
     }
 
     /// The prefixes and what `describe` says of them, for the answer to a path without a route.
     pub(super) fn describe(&self, describe: impl Fn(&T) -> String) -> String {
         let mut text = String::new();
-        for entry in &self.0 {
+        for entry in &self.entries {
             let prefix = if entry.prefix.is_empty() { "/" } else { &entry.prefix };
             let host = entry.host.as_ref().map(|host| format!(" on host {host}")).unwrap_or_default();
             let comma = if text.is_empty() { "" } else { ", " };
@@ -88,26 +109,25 @@ mod tests {
     use super::*;
 
     fn table() -> Table<&'static str> {
-        let entry = |host: Option<&str>, prefix: &str, route| Entry {
-            own: route == "own",
-            host: host.map(str::to_owned),
-            prefix: prefix.to_owned(),
-            route,
-        };
-        Table::new(vec![
-            entry(None, "/a", "a"),
-            entry(None, "/a/b", "a-b"),
-            entry(Some("x.example"), "/a", "x-a"),
-            entry(None, "/other", "other"),
-            entry(None, "/own", "own"),
-            entry(None, "/own/longer", "shadowed"),
-        ])
+        let entry =
+            |host: Option<&str>, prefix: &str, route| Entry { host: host.map(str::to_owned), prefix: prefix.to_owned(), route };
+        Table::new(
+            |path| path == "/own",
+            vec![
+                entry(None, "/a", "a"),
+                entry(None, "/a/b", "a-b"),
+                entry(Some("x.example"), "/a", "x-a"),
+                entry(None, "/other", "other"),
+                entry(None, "/own", "shadowed"),
+            ],
+        )
     }
 
     fn found(host: &str, path: &str) -> Result<Option<(&'static str, String)>, Ambiguous> {
-        let table = table();
-        let found = table.find(Some(host), path)?;
-        Ok(found.map(|found| (*found.route, found.rest.to_owned())))
+        Ok(table().find(Some(host), path)?.map(|found| match found {
+            Found::Own => ("own", String::new()),
+            Found::Route { route, rest } => (*route, rest.to_owned()),
+        }))
     }
 
     #[test]
@@ -122,7 +142,8 @@ mod tests {
             ("x.example.", "/a/b/c", "a-b", "/c"),
             ("h", "/a/x%2Fy", "a", "/x%2Fy"),
             ("h", "/a/x//y", "a", "/x//y"),
-            ("h", "/own/longer/x", "own", "/longer/x"),
+            ("h", "/own", "own", ""),
+            ("h", "/own/x", "shadowed", "/x"),
         ] {
             assert_eq!(found(host, path), Ok(Some((route, rest.to_owned()))), "{host} {path}");
         }
@@ -145,6 +166,7 @@ mod tests {
             "/a/../other",
             "/a/..%2fother",
             "/a//v1",
+            "/%6fwn",
             "*",
         ] {
             assert!(found("h", path).is_err(), "{path}");
@@ -163,7 +185,7 @@ mod tests {
     fn the_known_prefixes_are_named() {
         assert_eq!(
             table().describe(|route| route.to_uppercase()),
-            "/own (OWN), /own/longer (SHADOWED), /other (OTHER), /a/b (A-B), /a on host x.example (X-A), /a (A)"
+            "/other (OTHER), /a/b (A-B), /own (SHADOWED), /a on host x.example (X-A), /a (A)"
         );
     }
 }

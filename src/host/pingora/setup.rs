@@ -8,12 +8,12 @@ use pingora::connectors::http::Connector;
 use tokio::sync::mpsc;
 
 use super::ServeError;
-use super::control;
-use super::gateway::{Destination, Gateway, Mount};
+use super::gateway::{Gateway, Mount};
 use super::routes::{Entry, Table};
 use super::upstream::RouteUpstream;
-use crate::config::{Config, RouteConfig};
-use crate::{Hookgate, Route, config};
+use crate::config::{Config, HookSources, RouteConfig};
+use crate::control::{self, ControlState, Metrics, Readiness};
+use crate::Hookgate;
 
 /// What one listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,24 +47,15 @@ impl Setup {
 
     /// What a listener of that kind runs. `alive` is held as long as the gateway is.
     pub(super) fn gateway(&self, site: Site, alive: mpsc::Sender<()>) -> Gateway {
-        let mut entries = Vec::new();
-        if site != Site::Traffic {
-            entries.extend(control::PREFIXES.map(|prefix| Entry {
-                own: true,
-                host: None,
-                prefix: prefix.to_owned(),
-                route: Destination::Control,
-            }));
-        }
-        if site != Site::Control {
-            entries.extend(self.mounts.iter().map(|(route, mount)| Entry {
-                own: false,
-                host: route.host.clone(),
-                prefix: route.path_prefix.clone(),
-                route: Destination::Mount(mount.clone()),
-            }));
-        }
-        Gateway { core: self.core.clone(), table: Table::new(entries), control: self.control.clone(), _alive: alive }
+        let own: fn(&str) -> bool = if site == Site::Traffic { |_| false } else { control::owns };
+        let served = if site == Site::Control { &[] as &[_] } else { &self.mounts };
+        let entries = served.iter().map(|(route, mount)| Entry {
+            host: route.host.clone(),
+            prefix: route.path_prefix.clone(),
+            route: mount.clone(),
+        });
+        let table = Table::new(own, entries.collect());
+        Gateway { core: self.core.clone(), table, control: self.control.clone(), _alive: alive }
     }
 
     /// The upstreams, for their health checks.
