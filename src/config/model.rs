@@ -1,7 +1,6 @@
 //! The configuration as the hosts use it: checked, resolved, with nothing left to look up.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,9 +8,13 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
+use super::document::Node;
+use super::sources::HookSources;
+use crate::hooks::HookSet;
 use crate::limits::Limits;
+use crate::{HooksMode, Route, Subagent};
 
-/// Everything that a host needs to start. Made by `Config::load`.
+/// Everything that a host needs to start. Made by [`Config::load`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
@@ -25,6 +28,10 @@ pub struct Config {
     pub shutdown_grace: Duration,
     /// The routes, longest prefix first; a route with a host stands before one without for the same prefix.
     pub routes: Vec<RouteConfig>,
+    /// The hooks of all documents; empty while `hooks_mode` is off.
+    pub hooks: HookSet,
+    /// Where the hooks came from, to read them again.
+    pub hook_sources: HookSources,
     /// Whether hooks are dispatched at all.
     pub hooks_mode: HooksMode,
     /// The tools that delegate to sub-agents.
@@ -35,6 +42,8 @@ pub struct Config {
     pub limits: Limits,
     /// How the log is written.
     pub log: LogConfig,
+    /// Every key with its value and origin, for [`Config::show`].
+    pub(super) effective: Node,
 }
 
 /// A certificate chain and its key: PEM files that exist, as absolute or already resolved paths.
@@ -50,20 +59,14 @@ pub struct TlsFiles {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RouteConfig {
-    /// The route's unique name.
-    pub name: Arc<str>,
-    /// What travels on it.
-    pub kind: RouteKind,
+    /// What the core has to know of it: its unique name, its kind, what may pass, what a denial does.
+    pub route: Arc<Route>,
     /// Only requests for this host, in lower case and without a port; `None`: every host.
     pub host: Option<String>,
     /// The path prefix, taken off before forwarding: empty for `/`, else `/a/b` without a slash at the end.
     pub path_prefix: String,
     /// Where the requests go; never empty, several are taken in turn.
     pub upstreams: Vec<UpstreamTarget>,
-    /// Path prefixes that pass although hookgate cannot inspect what they carry.
-    pub allow_uninspected: Vec<String>,
-    /// What a denial does to an answer.
-    pub on_deny: OnDeny,
     /// The longest time to connect, TLS included.
     pub connect_timeout: Duration,
     /// The longest time from the whole request sent to the first byte of the answer.
@@ -74,7 +77,7 @@ pub struct RouteConfig {
     pub ca_file: Option<PathBuf>,
     /// The certificate that hookgate shows to the upstream.
     pub client_cert: Option<TlsFiles>,
-    /// Headers set on every request to the upstream, over those of the client.
+    /// Headers set on every request to the upstream, over those of the client; their values are marked as sensitive.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -104,74 +107,12 @@ pub enum Scheme {
     Https,
 }
 
-/// What travels on a route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RouteKind {
-    /// A model API, inspected.
-    Model,
-    /// Anything, passed on unseen.
-    Passthrough,
-}
-
-/// What a denial does to an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OnDeny {
-    /// The model learns it as a failed tool result and goes on.
-    Feedback,
-    /// The answer ends with the reason as visible text.
-    End,
-}
-
-/// Whether hooks are dispatched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HooksMode {
-    /// They are.
-    On,
-    /// Emergency switch: none is.
-    Off,
-}
-
-/// A tool that delegates to a sub-agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subagent {
-    /// The tool's name.
-    pub tool: Arc<str>,
-    /// Where its input names the sub-agent (JSON Pointer).
-    pub id: String,
-    /// Where its input holds the delegated prompt (JSON Pointer).
-    pub prompt: String,
-}
-
 /// What hookgate shows to a policy service, resolved from its references.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Connection {
-    /// The headers to send, `authorization` included.
+    /// The headers to send with every request; their values are marked as sensitive.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The key of Standard Webhooks signatures.
-    pub signing_secret: Option<Secret>,
-}
-
-/// Text that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps a text from being shown.
-    pub fn new(text: impl Into<String>) -> Self {
-        Secret(text.into())
-    }
-
-    /// The text itself, for the one place that has to send it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[secret]")
-    }
 }
 
 /// How the log is written.
@@ -179,8 +120,8 @@ impl fmt::Debug for Secret {
 pub struct LogConfig {
     /// One line a record, for people or for machines.
     pub format: LogFormat,
-    /// What is logged, in the syntax of `RUST_LOG`: `info`, `hookgate=debug,warn`.
-    pub level: String,
+    /// The least severe level that is logged: `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: &'static str,
 }
 
 /// The form of a log line.

@@ -1,5 +1,17 @@
 //! The integration tests, one binary.
 
+#[cfg(feature = "config")]
+mod config_environment;
+#[cfg(feature = "config")]
+mod config_errors;
+#[cfg(feature = "config")]
+mod config_load;
+#[cfg(feature = "config")]
+mod config_show;
+#[cfg(feature = "config")]
+mod config_support;
+#[cfg(feature = "control")]
+mod control;
 #[cfg(feature = "pingora")]
 mod pingora_driven;
 #[cfg(feature = "pingora")]
