@@ -11,6 +11,8 @@ pub mod control;
 pub mod dispatch;
 mod drive;
 pub mod hooks;
+#[cfg(feature = "pingora")]
+pub mod host;
 pub mod id;
 mod intercept;
 mod ledger;

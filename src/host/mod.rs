@@ -1,0 +1,4 @@
+//! The hosts: what carries the core. Nothing about hooks is decided here.
+
+#[cfg(feature = "pingora")]
+pub mod pingora;
