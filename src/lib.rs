@@ -4,6 +4,10 @@
 
 pub mod audit;
 mod body;
+#[cfg(feature = "config")]
+pub mod config;
+#[cfg(feature = "control")]
+pub mod control;
 pub mod dispatch;
 mod drive;
 pub mod hooks;

@@ -68,6 +68,16 @@ impl HookSet {
         self.matching(occasion.event, name.as_deref()).cloned().collect()
     }
 
+    /// The same set with no handler but those of that id.
+    #[must_use]
+    pub fn only(&self, id: &str) -> HookSet {
+        let mut only = self.clone();
+        for handlers in &mut only.by_event {
+            handlers.retain(|handler| *handler.id == *id);
+        }
+        only
+    }
+
     /// All handlers, event by event.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Handler>> {
         self.by_event.iter().flatten()

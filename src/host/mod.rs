@@ -2,3 +2,5 @@
 
 #[cfg(feature = "tower")]
 pub mod tower;
+#[cfg(feature = "pingora")]
+pub mod pingora;

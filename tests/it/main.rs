@@ -8,3 +8,29 @@ mod dispatch_http;
 mod dispatch_observe;
 #[cfg(feature = "client")]
 mod dispatch_policy;
+#[cfg(feature = "config")]
+mod config_connections;
+#[cfg(feature = "config")]
+mod config_environment;
+#[cfg(feature = "config")]
+mod config_errors;
+#[cfg(feature = "config")]
+mod config_load;
+#[cfg(feature = "config")]
+mod config_show;
+#[cfg(feature = "config")]
+mod config_support;
+#[cfg(feature = "control")]
+mod control;
+#[cfg(feature = "pingora")]
+mod pingora_driven;
+#[cfg(feature = "pingora")]
+mod pingora_kit;
+#[cfg(feature = "pingora")]
+mod pingora_lifecycle;
+#[cfg(feature = "pingora")]
+mod pingora_pass;
+#[cfg(feature = "pingora")]
+mod pingora_refusals;
+#[cfg(feature = "pingora")]
+mod pingora_tls;
