@@ -9,6 +9,8 @@ mod drive;
 pub mod hooks;
 pub mod id;
 pub mod limits;
+#[cfg(feature = "test-util")]
+pub mod testing;
 pub mod time;
 mod upstream;
 pub mod wire;
