@@ -8,6 +8,8 @@ pub mod dispatch;
 mod drive;
 pub mod hooks;
 pub mod id;
+mod intercept;
+mod ledger;
 pub mod limits;
 #[cfg(feature = "test-util")]
 pub mod testing;

@@ -186,3 +186,7 @@ impl Ord for Tail<'_> {
         self.id().cmp(other.id())
     }
 }
+
+#[cfg(test)]
+#[path = "log_tests.rs"]
+mod tests;

@@ -2,34 +2,56 @@
 
 use std::sync::Arc;
 
-use super::{AddedContext, DispatchKey, HandlerTransport, ToolSchema, Verdict};
-use crate::audit::AuditLog;
-use crate::hooks::{Detail, FailureKind, HookSet, Occasion};
-use crate::limits::Limits;
+use tokio::sync::Semaphore;
+
+use super::ask::{Dispatch, Run};
+use super::plan::{Chain, Ruling, failed};
+use super::{AddedContext, DispatchKey, HandlerTransport, ToolSchema, Verdict, observe};
+use crate::audit::{AuditLog, AuditOutcome};
+use crate::hooks::{Detail, Envelope, Failure, FailureKind, HookSet, Occasion};
+use crate::limits::{Limits, MAX_OBSERVERS};
 use crate::time::Timestamp;
 
 /// Asks and tells handlers. Cheap to clone: all clones share one transport and one log.
+///
+/// 1. Handlers that can refuse or change something ([`Dispatcher::gate`]) are asked one after another, in their order;
+///    a replacement is what the next one sees; the first refusal ends it.
+/// 2. Handlers that observe are told all at once ([`Dispatcher::observe`], [`Dispatcher::observe_awaited`]).
+/// 3. Each run of a handler leaves one audit record, whatever becomes of it.
+/// 4. It does not know whether an event was decided before: callers ask once for one logical event.
 #[derive(Clone)]
 pub struct Dispatcher {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
-    transport: Arc<dyn HandlerTransport>,
-    audit: AuditLog,
-    key: DispatchKey,
+pub(super) struct Inner {
+    pub(super) transport: Arc<dyn HandlerTransport>,
+    pub(super) audit: AuditLog,
+    pub(super) key: DispatchKey,
+    pub(super) observers: Arc<Semaphore>,
     max_gated_bytes: usize,
 }
 
 impl Dispatcher {
-    /// A dispatcher.
+    /// A dispatcher that reaches handlers by `transport` and records in `audit`.
     pub fn new(transport: Arc<dyn HandlerTransport>, audit: AuditLog, token_key: DispatchKey, limits: &Limits) -> Self {
-        let max_gated_bytes = limits.max_gated_bytes;
-        Dispatcher { inner: Arc::new(Inner { transport, audit, key: token_key, max_gated_bytes }) }
+        Dispatcher {
+            inner: Arc::new(Inner {
+                transport,
+                audit,
+                key: token_key,
+                observers: Arc::new(Semaphore::new(MAX_OBSERVERS)),
+                max_gated_bytes: limits.max_gated_bytes,
+            }),
+        }
     }
 
-    /// Asks the matching gating handlers one after another. Dropping the future cancels the handler that is being asked
-    /// and says so in the audit.
+    /// Asks the matching handlers one after another.
+    ///
+    /// `schema` is the tool's own, for `PreToolUse`: no replacement that it refuses is used. What is to be judged is never
+    /// cut: above `max_gated_bytes` nobody is asked and the handlers' failure modes decide.
+    ///
+    /// Dropping the future cancels the handler that is being asked, and the audit says `cancelled`.
     pub async fn gate(
         &self,
         hooks: &Arc<HookSet>,
@@ -37,32 +59,81 @@ impl Dispatcher {
         detail: Detail,
         schema: Option<&ToolSchema>,
     ) -> Verdict {
-        let _ = (hooks, occasion, detail, schema, &self.inner.transport, self.inner.max_gated_bytes);
-        todo!()
+        let handlers = hooks.concerned(occasion);
+        if handlers.is_empty() {
+            return Verdict::allow();
+        }
+        let max = self.inner.max_gated_bytes;
+        if let Some((what, len)) = detail.judged()
+            && len > max
+        {
+            let what = format!("{what} has {len} bytes, more than max_gated_bytes = {max}");
+            return self.undecidable(hooks, occasion, FailureKind::TooLargeInput, &what);
+        }
+        let dispatch = Dispatch::new(self, hooks, occasion, detail.attempt());
+        let tool = occasion.full_name().unwrap_or_default();
+        let mut chain = Chain::new(occasion.event, detail, tool, hooks.redaction(), schema);
+        for handler in &handlers {
+            let mut run = Run::start(&dispatch, handler);
+            let shown = chain.shown();
+            let envelope =
+                Envelope { event_id: &dispatch.event_id, timestamp: dispatch.started_at, occasion, detail: &shown };
+            let answer = run.ask(&dispatch, handler.dialect.request(&envelope)).await;
+            let (ruling, verdict) = chain.take(handler, answer);
+            run.finish(ruling);
+            if let Some(verdict) = verdict {
+                return verdict;
+            }
+        }
+        chain.finish()
     }
 
-    /// No handler is asked, because the input cannot be judged: the failure mode of each matching handler decides.
-    /// `what` says in a few words what is wrong with the input.
+    /// Decides without asking anybody, because the input cannot be judged: the failure mode of each matching handler,
+    /// up to the first that refuses. `what` says in a few words what is wrong; it is part of the reason, so it holds
+    /// nothing of the input.
     pub fn undecidable(&self, hooks: &Arc<HookSet>, occasion: &Occasion, kind: FailureKind, what: &str) -> Verdict {
-        let _ = (hooks, occasion, kind, what);
-        todo!()
+        let dispatch = Dispatch::new(self, hooks, occasion, 1);
+        for handler in hooks.concerned(occasion) {
+            let run = Run::start(&dispatch, &handler);
+            let (mut ruling, decision) = failed(occasion.event, &handler, Failure::new(kind, what));
+            if kind == FailureKind::MalformedInput {
+                ruling = Ruling { outcome: AuditOutcome::MalformedInput, failure: None, ..ruling };
+            }
+            run.finish(ruling);
+            if let Some(decision) = decision {
+                return Verdict { decision, context: Vec::new() };
+            }
+        }
+        Verdict::allow()
     }
 
-    /// Tells the matching handlers in the background; nothing waits for them.
+    /// Tells the matching handlers in the background; nothing waits for them and their answers change nothing.
+    ///
+    /// At most [`MAX_OBSERVERS`] dispatches are under way at once. One more is dropped, counted in
+    /// `hookgate_observations_dropped_total` and recorded as a `gap`, and so is one outside of a tokio runtime.
     pub fn observe(&self, hooks: &Arc<HookSet>, occasion: Occasion, detail: Detail) {
-        let _ = (hooks, occasion, detail);
-        todo!()
+        observe::in_background(self, hooks, &occasion, &detail);
     }
 
-    /// Tells the matching handlers all at once and waits for their context, which comes in their order.
+    /// Tells the matching handlers all at once and waits for their context, which comes in the handlers' order.
+    ///
+    /// It takes as long as the slowest of them, at most its timeout. Dropping the future cancels them all.
     pub async fn observe_awaited(
         &self,
         hooks: &Arc<HookSet>,
         occasion: &Occasion,
         detail: Detail,
     ) -> Vec<AddedContext> {
-        let _ = (hooks, occasion, detail);
-        todo!()
+        match observe::Telling::prepare(self, hooks, occasion, &detail) {
+            Some(telling) => telling.tell().await,
+            None => Vec::new(),
+        }
+    }
+
+    /// Waits until no observing dispatch is under way, for an orderly end.
+    pub async fn drained(&self) {
+        // An error means that the semaphore was closed, which nothing does.
+        let _ = self.inner.observers.acquire_many(MAX_OBSERVERS as u32).await;
     }
 
     /// The log of what was decided.

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Event;
+use super::writer::ObjectWriter;
+use super::{Event, Redaction, Replacement};
 use crate::id::SessionKey;
+use crate::time::Timestamp;
+use crate::wire::json::quote_into;
 
 /// Where hookgate saw an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -199,3 +202,171 @@ pub enum Detail {
         reason: String,
     },
 }
+
+/// One dispatch of an event.
+pub(crate) struct Envelope<'a> {
+    /// The same for all handlers of the dispatch.
+    pub(crate) event_id: &'a str,
+    pub(crate) timestamp: Timestamp,
+    pub(crate) occasion: &'a Occasion,
+    pub(crate) detail: &'a Detail,
+}
+
+impl Envelope<'_> {
+    /// The native v1 request.
+    pub(super) fn native(&self) -> Bytes {
+        let mut out = Vec::with_capacity(512);
+        let occasion = self.occasion;
+        ObjectWriter::object(&mut out, |envelope| {
+            envelope.number("schemaVersion", 1);
+            envelope.string("eventId", self.event_id);
+            envelope.string("event", occasion.event.name());
+            envelope.string("timestamp", &self.timestamp.to_string());
+            envelope.string("sessionId", &occasion.session.session);
+            envelope.nullable("turnId", occasion.turn_id.as_deref());
+            envelope.nullable("toolCallId", occasion.tool_call_id.as_deref());
+            envelope.nullable("taskId", occasion.task_id.as_deref());
+            envelope.nullable("agentId", occasion.agent_id.as_deref());
+            envelope.nullable("parentAgentId", occasion.parent_agent_id.as_deref());
+            envelope.nullable("model", occasion.model.as_deref());
+            envelope.string("plane", occasion.plane.name());
+            envelope.string("route", &occasion.route);
+            envelope.member("detail", |detail| self.detail.native(detail));
+        });
+        out.into()
+    }
+}
+
+impl Detail {
+    /// What a gate judges: what it is called, and its size in bytes.
+    pub(crate) fn judged(&self) -> Option<(&'static str, usize)> {
+        match self {
+            Detail::UserPromptSubmit { prompt, .. } => Some(("the prompt", prompt.len())),
+            Detail::SubagentStart { prompt, .. } => Some(("the delegated prompt", prompt.len())),
+            Detail::PreToolUse { input, .. } => Some(("the tool's input", input.len())),
+            Detail::Stop { response, .. } => Some(("the answer", response.len())),
+            _ => None,
+        }
+    }
+
+    /// Puts a replacement in the place of what is judged. One of the wrong kind changes nothing: answers are checked
+    /// against their event before.
+    pub(crate) fn replace(&mut self, replacement: &Replacement) {
+        match (self, replacement) {
+            (
+                Detail::UserPromptSubmit { prompt, .. } | Detail::SubagentStart { prompt, .. },
+                Replacement::Text(text),
+            ) => {
+                prompt.clone_from(text);
+            }
+            (Detail::PreToolUse { input, .. }, Replacement::Object(object)) => input.clone_from(object),
+            _ => {}
+        }
+    }
+
+    /// Which attempt at ending the turn this is, from 1; 1 where there are no attempts.
+    pub(crate) fn attempt(&self) -> u32 {
+        match self {
+            Detail::Stop { attempt, .. } => *attempt,
+            _ => 1,
+        }
+    }
+
+    /// The detail as handlers may see it: `tool` is the tool's full name.
+    pub(crate) fn redacted(&self, redaction: &Redaction, tool: &str) -> Detail {
+        let mut shown = self.clone();
+        match &mut shown {
+            Detail::PreToolUse { input, .. } => *input = redaction.apply(tool, input),
+            Detail::PostToolUse { input, result: outcome, .. }
+            | Detail::PostToolUseFailure { input, error: outcome, .. } => {
+                *input = input.take().map(|input| redaction.apply(tool, &input));
+                *outcome = redaction.apply(tool, outcome);
+            }
+            _ => {}
+        }
+        shown
+    }
+
+    /// Prints the members of `detail`. What a gate judges is printed whole, what is only observed is cut.
+    fn native(&self, out: &mut ObjectWriter<'_>) {
+        match self {
+            Detail::SessionStart { source } => out.string("source", source),
+            Detail::UserPromptSubmit { prompt, attachments, client_context, replayed, side } => {
+                out.string("prompt", prompt);
+                out.array("attachments", attachments, |out, attachment| {
+                    ObjectWriter::object(out, |out| {
+                        out.string("kind", &attachment.kind);
+                        out.optional("mediaType", attachment.media_type.as_deref());
+                    });
+                });
+                if !client_context.is_empty() {
+                    out.array("clientContext", client_context, |out, text| quote_into(out, text));
+                }
+                out.flag("replayed", *replayed);
+                out.flag("side", *side);
+            }
+            Detail::SubagentStart { subagent, prompt } => {
+                out.string("subagent", subagent);
+                out.string("prompt", prompt);
+            }
+            Detail::PreToolUse { tool_name, input, server, declared } => {
+                out.string("toolName", tool_name);
+                out.raw("input", input);
+                out.optional("server", server.as_deref());
+                out.flag("declared", *declared);
+            }
+            Detail::PostToolUse { tool_name, input, result, truncated, executed_upstream, failure_known } => {
+                out.string("toolName", tool_name);
+                out.bounded_raw("input", input.as_deref().unwrap_or(b"null"));
+                out.bounded_raw("result", result);
+                out.bool("truncated", *truncated || out.truncated);
+                out.flag("executedUpstream", *executed_upstream);
+                if !failure_known {
+                    out.bool("failureKnown", false);
+                }
+            }
+            Detail::PostToolUseFailure { tool_name, input, error, truncated, executed_upstream } => {
+                out.string("toolName", tool_name);
+                out.bounded_raw("input", input.as_deref().unwrap_or(b"null"));
+                out.bounded_raw("error", error);
+                out.flag("truncated", *truncated || out.truncated);
+                out.flag("executedUpstream", *executed_upstream);
+            }
+            Detail::SubagentStop { subagent, ok, text, truncated } => {
+                out.string("subagent", subagent);
+                out.bool("ok", *ok);
+                out.bounded(if *ok { "response" } else { "error" }, text);
+                out.flag("truncated", *truncated || out.truncated);
+            }
+            Detail::TaskStart { title } => {
+                if let Some(title) = title {
+                    out.bounded("title", title);
+                }
+                out.flag("truncated", out.truncated);
+            }
+            Detail::TaskStop { status } => out.string("status", status),
+            Detail::Stop { response, stop_reason, attempt, max_attempts } => {
+                out.string("response", response);
+                out.string("stopReason", stop_reason);
+                out.number("attempt", *attempt);
+                out.number("maxAttempts", *max_attempts);
+            }
+            Detail::StopFailure { kind, status, message } => {
+                out.string("kind", kind);
+                if let Some(status) = status {
+                    out.number("status", u32::from(*status));
+                }
+                out.bounded("message", message);
+                out.flag("truncated", out.truncated);
+            }
+            Detail::SessionEnd { reason } => {
+                out.bounded("reason", reason);
+                out.flag("truncated", out.truncated);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "envelope_tests.rs"]
+mod tests;

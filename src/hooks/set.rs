@@ -2,13 +2,32 @@
 
 use std::sync::Arc;
 
-use super::{Event, Handler, Occasion, Redaction};
+use super::allowed_hosts::AllowedHosts;
+use super::document::{Reader, Surroundings};
+use super::{Event, Handler, HookErrors, Occasion, Redaction};
 
-/// Every configured handler, checked and in order.
+/// Every configured handler, checked and in order: documents as they were added, handlers as they were declared.
+///
+/// ```
+/// use hookgate::hooks::{Event, HookSet};
+/// let document = br#"{"version": 1, "hooks": {"PreToolUse": [
+///     {"id": "policy", "type": "http", "url": "https://hooks.example.com/p", "matcher": ["deploy"]}]}}"#;
+/// let set = HookSet::builder()
+///     .allowed_hosts(["hooks.example.com"])
+///     .document("hooks.json", document)
+///     .build()
+///     .unwrap();
+/// assert_eq!(set.matching(Event::PreToolUse, Some("deploy")).count(), 1);
+/// assert_eq!(set.matching(Event::PreToolUse, Some("read")).count(), 0);
+///
+/// let errors = HookSet::builder().document("hooks.json", document).build().unwrap_err();
+/// assert!(errors.to_string().starts_with("hooks.json:2:43: $.hooks.PreToolUse[0].url: "), "{errors}");
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct HookSet {
     by_event: [Vec<Arc<Handler>>; Event::ALL.len()],
     redaction: Redaction,
+    allowed_hosts: AllowedHosts,
 }
 
 impl HookSet {
@@ -52,6 +71,11 @@ impl HookSet {
     /// All handlers, event by event.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Handler>> {
         self.by_event.iter().flatten()
+    }
+
+    /// Whether an address is on a host that handlers may be on.
+    pub fn allows_host(&self, url: &url::Url) -> bool {
+        self.allowed_hosts.allows(url)
     }
 
     /// What handlers must not see.
@@ -110,7 +134,26 @@ impl HookSetBuilder {
     ///
     /// # Errors
     /// All mistakes of all documents.
-    pub fn build(self) -> Result<HookSet, super::HookErrors> {
-        todo!()
+    pub fn build(self) -> Result<HookSet, HookErrors> {
+        let mut errors = Vec::new();
+        let allowed_hosts = AllowedHosts::parse(self.allowed_hosts.iter().map(String::as_str), &mut errors);
+        let mut reader = Reader::new(Surroundings {
+            hosts: &allowed_hosts,
+            allow_insecure_loopback: self.allow_insecure_loopback,
+            connections: &self.connections,
+        });
+        for (source, text) in &self.documents {
+            reader.read(source, text);
+        }
+        let Reader { handlers, errors: mistakes, .. } = reader;
+        errors.extend(mistakes);
+        if !errors.is_empty() {
+            return Err(HookErrors::new(errors));
+        }
+        let mut set = HookSet { redaction: self.redaction, allowed_hosts, ..HookSet::default() };
+        for handler in handlers {
+            set.by_event[handler.event as usize].push(Arc::new(handler));
+        }
+        Ok(set)
     }
 }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
 use super::anthropic;
+use super::codec::Codec;
 use super::conversation::Conversation;
 use super::json::{JsonError, Rope};
 
@@ -103,6 +104,41 @@ impl Protocol {
                 ("text/event-stream; charset=utf-8", anthropic::text_stream(id, model, text))
             }
             (Protocol::Anthropic, false) => ("application/json", anthropic::text_message(id, model, text).into()),
+        }
+    }
+
+    /// Whether a stop reason ends the model's turn. The set is open: an unknown reason ends it.
+    pub fn ends_turn(self, stop_reason: &str) -> bool {
+        match self {
+            Protocol::Anthropic => stop_reason != "pause_turn",
+        }
+    }
+
+    /// Whether a stop reason says that the answer was cut off.
+    pub fn is_cut(self, stop_reason: &str) -> bool {
+        match self {
+            Protocol::Anthropic => matches!(stop_reason, "max_tokens" | "model_context_window_exceeded"),
+        }
+    }
+
+    /// The stop reason of a turn that ends by itself.
+    pub fn end_of_turn(self) -> &'static str {
+        match self {
+            Protocol::Anthropic => "end_turn",
+        }
+    }
+
+    /// The usage figure that counts what the model said.
+    pub fn output_figure(self) -> &'static str {
+        match self {
+            Protocol::Anthropic => anthropic::OUTPUT_FIGURE,
+        }
+    }
+
+    /// A reader and writer of streamed answers; see [`Codec`].
+    pub fn codec(self, collect_all: bool, room: usize) -> Box<dyn Codec> {
+        match self {
+            Protocol::Anthropic => Box::new(anthropic::AnthropicCodec::new(collect_all, room)),
         }
     }
 }

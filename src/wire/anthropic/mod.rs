@@ -2,12 +2,14 @@
 
 mod block;
 mod client;
+mod codec;
 mod event;
 mod render;
 mod request;
 
 pub use block::{BlockBuilder, read_block};
 pub use client::{is_claude_code, is_side, session_in_user_id, surface};
+pub use codec::AnthropicCodec;
 pub use event::{Delta, StreamEvent, read as read_event};
 pub use render::*;
 pub use request::parse;

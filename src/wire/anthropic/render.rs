@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use crate::wire::answer::{Block, BlockKind, Ending, Usage};
-use crate::wire::json::{Edits, Rope, Span, quote};
+use crate::wire::json::{Edits, Rope, pointer, quote};
 use crate::wire::sse;
 
 /// The figures that tell what the last request to the model took in; the rest counts what came out.
@@ -109,9 +109,13 @@ pub fn block_events(index: u64, block: &Block) -> Option<Rope> {
             events.push(delta(index, &format!(r#"{{"type":"text_delta","text":{}}}"#, quote(text))));
         }
         BlockKind::Call(call) => {
-            let start =
-                format!(r#"{{"type":"tool_use","id":{},"name":{},"input":{{}}}}"#, quote(&call.id), quote(&call.name));
-            events.push(block_start(index, &start));
+            // All members of the block stay; its arguments come as a delta, as clients expect.
+            let mut start = Edits::default();
+            if let Some(input) = pointer(json, "/input").ok()? {
+                start.replace(input, "{}");
+            }
+            let start = start.apply(json).to_bytes();
+            events.push(block_start(index, std::str::from_utf8(&start).ok()?));
             events.push(input_delta(index, &call.input));
         }
         // Blocks without a delta form of their own may begin whole, as results of provider tools do.
@@ -189,13 +193,6 @@ pub fn visible_usage(started: &Usage, ended: &Usage, output_before: u64) -> Usag
 
 fn find<'a>(usage: &'a Usage, name: &str) -> Option<&'a (String, Bytes)> {
     usage.figures.iter().find(|(known, _)| known == name)
-}
-
-/// Replaces a span of an event's data (`at` is where the data begins in the event).
-pub fn patch(event: &Bytes, at: usize, span: Span, with: impl Into<Bytes>) -> Rope {
-    let mut edits = Edits::default();
-    edits.replace(Span { start: at + span.start, end: at + span.end }, with);
-    edits.apply(event)
 }
 
 #[cfg(test)]

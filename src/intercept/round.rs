@@ -1,0 +1,113 @@
+//! What follows when all calls of a round are decided: the same rules for streamed and whole answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::ledger::SuppliedResult;
+use crate::wire::protocol::Protocol;
+
+/// What may happen to one answer.
+#[derive(Clone)]
+pub struct Policy {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// Whether a call of this name must be decided before it is released. `None` when no call must.
+    pub gated: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
+    /// Whether the end of the turn must be decided.
+    pub stop_gated: bool,
+    /// Whether the blocks are recorded, because something may have to be said again.
+    pub record: bool,
+    /// Whether refused calls are told to the model in the same answer.
+    pub feedback: bool,
+    /// How often that may happen in one answer.
+    pub max_deny_rounds: u32,
+    /// The most bytes held or recorded.
+    pub max_held: usize,
+    /// The pause between keep-alives.
+    pub keepalive: Duration,
+    /// The longest time that the answer may be held in all.
+    pub max_hold: Duration,
+}
+
+impl Policy {
+    /// Whether a call of this name must be decided.
+    pub fn is_gated(&self, name: &str) -> bool {
+        self.gated.as_ref().is_some_and(|gated| gated(name))
+    }
+}
+
+/// What was decided about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallVerdict {
+    /// It goes to the client as it is.
+    Allow,
+    /// It goes to the client with these arguments.
+    Modify(Bytes),
+    /// The client never sees it; the model reads this.
+    Deny(String),
+}
+
+/// What was decided about the end of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopVerdict {
+    /// The turn ends.
+    End,
+    /// The model goes on, told this as if by the user.
+    Continue(String),
+    /// The turn must not count as complete, for this reason.
+    Block(String),
+}
+
+/// What a finished round consists of.
+#[derive(Debug)]
+pub struct Finished<'a> {
+    /// Calls that the client got or will get.
+    pub shown_calls: usize,
+    /// Calls that it did not get, with what the model is to read.
+    pub denied: &'a [SuppliedResult],
+    /// Something was withheld because it was cut off.
+    pub truncated: bool,
+    /// Everything in it can be said again.
+    pub repeatable: bool,
+    /// Continuations of this answer so far because of denials.
+    pub deny_rounds: u32,
+    /// The provider's stop reason.
+    pub stop_reason: &'a str,
+}
+
+/// What follows a finished round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// The answer is complete as it stands.
+    Deliver,
+    /// The model is told the refusals and goes on in the same answer.
+    Feedback,
+    /// The answer ends with the refusals as its text.
+    EndWithReason,
+    /// The end of the turn is to be decided.
+    AskStop,
+}
+
+/// The rules: a refusal that leaves the client nothing to do must reach the model or the user at once; a call that the
+/// client will run ends neither the turn nor the answer's honesty; what was cut off is not an end.
+pub fn conclude(policy: &Policy, round: &Finished<'_>) -> Conclusion {
+    if round.shown_calls > 0 {
+        return Conclusion::Deliver;
+    }
+    if !round.denied.is_empty() {
+        let feedback = policy.feedback && round.repeatable && round.deny_rounds < policy.max_deny_rounds;
+        return if feedback { Conclusion::Feedback } else { Conclusion::EndWithReason };
+    }
+    if policy.stop_gated && !round.truncated && policy.protocol.ends_turn(round.stop_reason) {
+        return Conclusion::AskStop;
+    }
+    Conclusion::Deliver
+}
+
+/// The refusals as one text.
+pub fn reasons(denied: &[SuppliedResult]) -> String {
+    let texts: Vec<&str> = denied.iter().map(|result| result.text.as_str()).collect();
+    texts.join("\n")
+}

@@ -1,0 +1,696 @@
+//! One streamed answer as the client sees it, over all its rounds with the model.
+//!
+//! # Contract
+//! The caller gives what happens, with the current time: [`chunk`](Stream::chunk) for bytes of the provider's answer,
+//! [`end_of_input`](Stream::end_of_input) when they end, [`verdict`](Stream::verdict), [`stop_verdict`](Stream::stop_verdict),
+//! [`committed`](Stream::committed), [`round`](Stream::round) or [`round_failed`](Stream::round_failed) for what an
+//! [`Action`] asked for, [`timeout`](Stream::timeout) when [`deadline`](Stream::deadline) has come. After each it drains
+//! [`output`](Stream::output) (bytes for the client, in order) and then [`action`](Stream::action).
+//!
+//! 1. Bytes that nothing must be decided about leave in the call that brought them, as slices of what came.
+//! 2. A call that must be decided leaves with its verdict; everything after it waits behind it, in order.
+//! 3. No frame that depends on a record leaves before the record is committed.
+//! 4. Whatever way the input ends, a call without a verdict never leaves.
+//! 5. Once [`is_ended`](Stream::is_ended), no more output comes and the input may be dropped.
+
+mod hold;
+mod out;
+mod queue;
+mod record;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use self::hold::Hold;
+use self::out::Out;
+use self::queue::{Item, Queue, Queued};
+use self::record::Recorder;
+use super::call::{Unjudgeable, judgeable};
+use super::round::{CallVerdict, Conclusion, Finished, Policy, StopVerdict, conclude, reasons};
+use crate::hooks::FailureKind;
+use crate::ledger::{After, AnswerRecord, Round, Shown, SuppliedResult};
+use crate::wire::answer::{Block, BlockKind, Call, Ending, Usage};
+use crate::wire::codec::{Codec, Frame, Scan};
+use crate::wire::json::JsonError;
+use crate::wire::sse::Splitter;
+
+/// What the machine needs done. Each is answered by the method that it names.
+#[derive(Debug)]
+pub enum Action {
+    /// Decide about a call → [`Stream::verdict`].
+    Decide {
+        /// Which one.
+        slot: usize,
+        /// The call.
+        call: Call,
+    },
+    /// A call cannot be judged; what do the handlers' failure modes say? → [`Stream::verdict`].
+    Undecidable {
+        /// Which one.
+        slot: usize,
+        /// The call, as far as it is known.
+        call: Call,
+        /// Why.
+        why: Unjudgeable,
+    },
+    /// Decide about the end of the turn → [`Stream::stop_verdict`].
+    AskStop {
+        /// The text of the answer's last round.
+        response: String,
+        /// The provider's stop reason.
+        stop_reason: String,
+    },
+    /// The time for holding this answer is used up: stop waiting for the decision about the turn's end, or for the next
+    /// round → [`Stream::stop_verdict`] or [`Stream::round_failed`].
+    GiveUp,
+    /// Record the answer → [`Stream::committed`].
+    Commit {
+        /// The answer so far.
+        record: AnswerRecord,
+        /// The client is about to act on a call of it.
+        released_call: bool,
+    },
+    /// Go on with the model: these rounds were said → [`Stream::round`], then its bytes, or [`Stream::round_failed`].
+    Continue {
+        /// All rounds so far.
+        rounds: Vec<Round>,
+    },
+    /// A call was cut off and withheld; nothing is to be done.
+    Truncated {
+        /// The call, as far as it came.
+        call: Call,
+    },
+    /// Something came that this version cannot inspect and that was passed on; nothing is to be done.
+    NotScanned,
+    /// The answer failed; nothing is to be done.
+    Failed {
+        /// The protocol's error type.
+        kind: String,
+        /// What is known.
+        message: String,
+    },
+}
+
+/// Where the answer stands.
+#[derive(Debug)]
+enum Phase {
+    /// Bytes of the provider are read.
+    Reading,
+    /// The end of the turn is being decided.
+    AskedStop,
+    /// The next round was asked for.
+    AwaitingRound { because: Because },
+    /// The end waits for its commit.
+    Finishing,
+    /// Nothing more comes. `plain`: the provider's own end was passed on, so bytes behind it are too.
+    Ended { plain: bool },
+}
+
+/// Why there is another round.
+#[derive(Debug)]
+enum Because {
+    Denied,
+    Stop,
+}
+
+/// See the module.
+pub struct Stream {
+    codec: Box<dyn Codec>,
+    policy: Policy,
+    splitter: Splitter,
+    queue: Queue,
+    out: Out,
+    actions: VecDeque<Action>,
+    phase: Phase,
+    hold: Hold,
+    recorder: Recorder,
+    /// The number that the client's next block gets.
+    next_number: u64,
+    /// Calls of this answer by slot: the pending ones are `Some`.
+    slots: Vec<Option<Queued>>,
+    /// A finished call that waits for the next event, which tells whether it was cut off.
+    complete: Option<usize>,
+    denied: Vec<SuppliedResult>,
+    shown_calls: usize,
+    truncated: bool,
+    deny_rounds: u32,
+    head: Option<(String, String)>,
+    last_id: String,
+    started: Usage,
+    output_before: u64,
+    ending: Option<(Ending, Bytes, Option<Range<usize>>)>,
+    done: Option<Bytes>,
+    /// A text block of hookgate's own that is open to keep the stream alive.
+    filler: Option<u64>,
+    awaiting_commit: bool,
+    /// An event of unknown type was seen in this answer.
+    unknown_seen: bool,
+}
+
+impl Stream {
+    /// The machine of a new answer.
+    pub fn new(policy: Policy) -> Self {
+        Stream {
+            codec: policy.protocol.codec(policy.record, policy.max_held),
+            splitter: Splitter::new(policy.max_held),
+            queue: Queue::default(),
+            out: Out::default(),
+            actions: VecDeque::new(),
+            phase: Phase::Reading,
+            hold: Hold::new(policy.keepalive, policy.max_hold),
+            recorder: Recorder::default(),
+            next_number: 0,
+            slots: Vec::new(),
+            complete: None,
+            denied: Vec::new(),
+            shown_calls: 0,
+            truncated: false,
+            deny_rounds: 0,
+            head: None,
+            last_id: String::new(),
+            started: Usage::default(),
+            output_before: 0,
+            ending: None,
+            done: None,
+            filler: None,
+            awaiting_commit: false,
+            unknown_seen: false,
+            policy,
+        }
+    }
+
+    /// The machine of an answer whose first rounds were completed in an earlier attempt at the same request: the client is
+    /// given what they showed, and the provider's bytes are the next round's. `None` when a round cannot be said again.
+    pub fn resume(policy: Policy, rounds: Vec<Round>, id: &str, model: &str) -> Option<Self> {
+        let mut stream = Stream::new(policy);
+        stream.out.rope(stream.codec.head(id, model), &stream.splitter);
+        for round in rounds {
+            for recorded in round.blocks.iter().filter(|recorded| recorded.shown == Shown::Both) {
+                let events = stream.codec.block(stream.next_number, &recorded.block)?;
+                stream.out.rope(events, &stream.splitter);
+                stream.next_number += 1;
+            }
+            stream.deny_rounds += u32::from(matches!(round.after, After::Results(_)));
+            stream.output_before += round.output_tokens;
+            stream.recorder.past.push(round);
+        }
+        stream.head = Some((id.to_owned(), model.to_owned()));
+        Some(stream)
+    }
+
+    /// The next bytes for the client.
+    pub fn output(&mut self) -> Option<Bytes> {
+        self.out.pop()
+    }
+
+    /// The next thing to be done.
+    pub fn action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Whether bytes of the provider can be taken now.
+    pub fn wants_input(&self) -> bool {
+        match self.phase {
+            Phase::Reading => self.queue.bytes() <= self.policy.max_held,
+            Phase::Ended { plain } => plain,
+            _ => false,
+        }
+    }
+
+    /// Whether something waits for a decision, a commit or a round, so that time matters.
+    pub fn is_holding(&self) -> bool {
+        match self.phase {
+            Phase::Reading => self.awaiting_commit || self.queue.is_held(),
+            Phase::Ended { .. } => false,
+            _ => true,
+        }
+    }
+
+    /// Whether no more output comes.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended { .. })
+    }
+
+    /// When [`timeout`](Stream::timeout) is due.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.hold.deadline()
+    }
+
+    /// The id and the model that the client was told.
+    pub fn head(&self) -> Option<(&str, &str)> {
+        self.head.as_ref().map(|(id, model)| (id.as_str(), model.as_str()))
+    }
+
+    /// The id of the last round.
+    pub fn last_id(&self) -> &str {
+        &self.last_id
+    }
+
+    /// The answer so far.
+    pub fn record(&self) -> AnswerRecord {
+        self.recorder.record(&self.denied)
+    }
+
+    /// Bytes of the provider's answer.
+    pub fn chunk(&mut self, now: Instant, chunk: Bytes) {
+        if let Phase::Ended { plain } = self.phase {
+            if plain {
+                self.out.bytes(chunk, &self.splitter);
+            }
+            return;
+        }
+        self.splitter.push(chunk);
+        while matches!(self.phase, Phase::Reading) {
+            match self.splitter.next() {
+                Ok(Some(event)) => {
+                    let name = self.splitter.name(&event);
+                    let data = self.splitter.data(&event);
+                    let data_at = self.splitter.data_range(&event).map(|range| range.start - event.raw.start);
+                    match self.codec.read(name, &data, data_at) {
+                        Ok(scan) => self.event(now, event.raw, scan),
+                        Err(error) => self.unreadable(event.raw, &error),
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => self.fail("api_error", &error.to_string()),
+            }
+        }
+        self.out.flush(&self.splitter);
+        self.settle(now);
+    }
+
+    /// The provider's bytes ended; `error` says how, when it was not by themselves.
+    pub fn end_of_input(&mut self, now: Instant, error: Option<&str>) {
+        if matches!(self.phase, Phase::Reading) && self.done.is_none() {
+            let how = error.unwrap_or("it ended without its last event");
+            self.fail("api_error", &format!("the model's answer broke off: {how}"));
+        }
+        self.settle(now);
+    }
+
+    /// What was decided about a call.
+    pub fn verdict(&mut self, now: Instant, slot: usize, verdict: CallVerdict) {
+        let Some(Some(queued)) = self.slots.get_mut(slot).map(Option::take) else { return };
+        if self.is_ended() {
+            return;
+        }
+        if let CallVerdict::Deny(reason) = &verdict {
+            self.denied.push(SuppliedResult { call_id: queued.id.clone(), text: reason.clone() });
+        }
+        self.recorder.decide(&queued, &verdict, &*self.codec);
+        self.queue.decide(slot, verdict);
+        self.settle(now);
+    }
+
+    /// What was decided about the end of the turn.
+    pub fn stop_verdict(&mut self, now: Instant, verdict: StopVerdict) {
+        if !matches!(self.phase, Phase::AskedStop) {
+            return;
+        }
+        match verdict {
+            StopVerdict::End => self.finish(),
+            StopVerdict::Block(reason) => self.fail("hook_blocked", &reason),
+            StopVerdict::Continue(reason) => self.go_on(After::User(reason), Because::Stop),
+        }
+        self.settle(now);
+    }
+
+    /// The record is committed.
+    pub fn committed(&mut self, now: Instant) {
+        self.awaiting_commit = false;
+        self.recorder.dirty = false;
+        if matches!(self.phase, Phase::Finishing) {
+            self.finish();
+        }
+        self.settle(now);
+    }
+
+    /// The next round begins: its bytes follow.
+    pub fn round(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::AwaitingRound { .. }) {
+            self.phase = Phase::Reading;
+            self.codec = self.policy.protocol.codec(self.policy.record, self.policy.max_held);
+            self.splitter = Splitter::new(self.policy.max_held);
+            self.denied.clear();
+            self.truncated = false;
+            self.ending = None;
+            self.done = None;
+        }
+        self.settle(now);
+    }
+
+    /// There is no next round: a refusal becomes the answer's text, and a turn that was to go on ends as it stood.
+    pub fn round_failed(&mut self, now: Instant) {
+        if let Phase::AwaitingRound { because } = &self.phase {
+            match because {
+                Because::Denied => self.end_with_reason(),
+                Because::Stop => {
+                    self.recorder.reopen();
+                    self.finish();
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    /// The deadline has come: a keep-alive is due, or the time for holding is used up.
+    pub fn timeout(&mut self, now: Instant) {
+        if self.hold.is_used_up(now) {
+            self.give_up();
+        } else if self.hold.keepalive_due(now) {
+            self.keep_alive(now);
+        }
+        self.settle(now);
+    }
+
+    fn event(&mut self, now: Instant, raw: Range<usize>, scan: Scan) {
+        if let (Some(slot), false) = (self.complete, matches!(scan, Scan::Idle)) {
+            self.complete = None;
+            let cut = matches!(&scan, Scan::Ending { ending, .. } if self.policy.protocol.is_cut(&ending.stop_reason));
+            self.ask(slot, cut);
+        }
+        match scan {
+            Scan::Add { block, number } => self.frame(block, raw, number),
+            Scan::Idle => self.loose(raw),
+            Scan::Begin { block, kind, number } => {
+                let frame = self.frame_of(raw, number);
+                self.begin(block, &kind, frame);
+            }
+            Scan::End { block, number, whole } => {
+                let frame = self.frame_of(raw, number);
+                self.end(block, whole, frame);
+            }
+            Scan::Head { id, model, usage } => {
+                self.started = usage;
+                self.last_id.clone_from(&id);
+                if self.head.is_none() {
+                    self.head = Some((id, model));
+                    self.out.range(raw, &self.splitter);
+                }
+            }
+            Scan::Ending { ending, usage } => {
+                let at = usage.map(|at| at.start..at.end);
+                self.ending = Some((ending, self.splitter.slice(raw), at));
+            }
+            Scan::Done => self.done = Some(self.splitter.slice(raw)),
+            Scan::Error { kind, message } => {
+                let event = self.splitter.slice(raw);
+                self.fail_with(event, &kind, &message);
+            }
+            Scan::Unknown => self.unknown(raw),
+        }
+        self.release();
+        if self.done.is_some() {
+            self.settle(now);
+        }
+    }
+
+    fn frame_of(&self, raw: Range<usize>, number: Option<Range<usize>>) -> Frame {
+        Frame { raw: self.splitter.slice(raw), number }
+    }
+
+    /// A frame of an open block: straight on when the block is at the front, else behind what is held.
+    fn frame(&mut self, block: u64, raw: Range<usize>, number: Option<Range<usize>>) {
+        match self.queue.front_number(block) {
+            Some(client) if client == block || number.is_none() => self.out.range(raw, &self.splitter),
+            Some(client) => {
+                let rope = self.codec.renumber(&self.frame_of(raw, number), client);
+                self.out.rope(rope, &self.splitter);
+            }
+            None => {
+                let frame = self.frame_of(raw, number);
+                if let Some(slot) = self.queue.push_frame(block, frame, self.policy.max_held) {
+                    let what = format!("its arguments are over {} bytes", self.policy.max_held);
+                    self.undecidable(slot, Unjudgeable { kind: FailureKind::TooLargeInput, what });
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, block: u64, kind: &BlockKind, frame: Frame) {
+        let order = self.recorder.begin(kind);
+        let slot = match kind {
+            BlockKind::Call(call) if self.policy.is_gated(&call.name) => {
+                self.slots.push(Some(Queued { id: call.id.clone(), call: call.clone(), order }));
+                Some(self.slots.len() - 1)
+            }
+            _ => None,
+        };
+        let text = matches!(kind, BlockKind::Text(_));
+        self.queue.push(Item::begin(block, order, slot, text, matches!(kind, BlockKind::Call(_)), frame));
+    }
+
+    fn end(&mut self, block: u64, whole: Block, frame: Frame) {
+        let Some(ended) = self.queue.end(block, frame) else { return };
+        if let (Some(slot), BlockKind::Call(call)) = (ended.slot, &whole.kind)
+            && let Some(Some(queued)) = self.slots.get_mut(slot)
+        {
+            queued.call = call.clone();
+            self.complete = Some(slot);
+        }
+        self.recorder.end(ended.order, whole, self.policy.max_held);
+    }
+
+    /// Asks about a finished call, unless it was cut off or cannot be judged.
+    fn ask(&mut self, slot: usize, cut: bool) {
+        let Some(Some(queued)) = self.slots.get(slot) else { return };
+        let call = queued.call.clone();
+        if cut {
+            // It was never whole, so neither the client nor the model's history can have it.
+            self.recorder.forget(queued.order);
+            self.slots[slot] = None;
+            self.queue.withhold(slot);
+            self.truncated = true;
+            self.actions.push_back(Action::Truncated { call });
+            return;
+        }
+        match judgeable(&call.input) {
+            Ok(()) => self.actions.push_back(Action::Decide { slot, call }),
+            Err(why) => self.actions.push_back(Action::Undecidable { slot, call, why }),
+        }
+    }
+
+    fn undecidable(&mut self, slot: usize, why: Unjudgeable) {
+        if let Some(Some(queued)) = self.slots.get(slot) {
+            self.actions.push_back(Action::Undecidable { slot, call: queued.call.clone(), why });
+        }
+    }
+
+    fn unknown(&mut self, raw: Range<usize>) {
+        if !std::mem::replace(&mut self.unknown_seen, true) {
+            self.actions.push_back(Action::NotScanned);
+        }
+        self.loose(raw);
+    }
+
+    /// An event that belongs to no block keeps its place among the others.
+    fn loose(&mut self, raw: Range<usize>) {
+        if self.queue.passes() {
+            self.out.range(raw, &self.splitter);
+        } else {
+            self.queue.push(Item::Loose(self.splitter.slice(raw)));
+        }
+    }
+
+    /// An event that cannot be read, or in two ways. Where calls must be decided it could hide one; elsewhere it is the
+    /// client's to judge.
+    fn unreadable(&mut self, raw: Range<usize>, error: &JsonError) {
+        if self.policy.gated.is_some() {
+            self.fail("api_error", &format!("the model's answer could not be inspected: {error}"));
+        } else {
+            self.unknown(raw);
+        }
+    }
+
+    /// Moves what can leave from the queue to the output.
+    fn release(&mut self) {
+        let closing = matches!(self.phase, Phase::Finishing);
+        while !self.awaiting_commit {
+            let hold_text = self.policy.gated.is_some() || self.policy.stop_gated;
+            let Some((mut item, keep_end)) = self.queue.pop_ready(hold_text && !closing) else { break };
+            if item.releases_call() && self.recorder.must_commit(&self.denied) {
+                self.queue.put_back(item);
+                self.commit(true);
+                break;
+            }
+            if !item.is_denied() {
+                self.close_filler();
+            }
+            self.shown_calls += usize::from(item.releases_call());
+            let keep = item.emit(keep_end, &mut self.next_number, &*self.codec, &self.recorder, |rope| {
+                self.out.rope(rope, &self.splitter);
+            });
+            if keep {
+                self.queue.put_back(item);
+                break;
+            }
+        }
+    }
+
+    fn commit(&mut self, released_call: bool) {
+        self.awaiting_commit = true;
+        self.actions.push_back(Action::Commit { record: self.record(), released_call });
+    }
+
+    /// After every input: releases, and concludes the round when all of it is decided.
+    fn settle(&mut self, now: Instant) {
+        if !self.is_ended() {
+            self.release();
+        }
+        if matches!(self.phase, Phase::Reading) && self.done.is_some() && !self.awaiting_commit && !self.queue.is_held()
+        {
+            self.conclude();
+        }
+        let holding = self.is_holding();
+        self.hold.set(now, holding);
+    }
+
+    fn conclude(&mut self) {
+        if self.queue.has_open_block() {
+            self.fail("api_error", "the model's answer ended in the middle of a block");
+            return;
+        }
+        let stop_reason = self.ending.as_ref().map_or("", |(ending, ..)| ending.stop_reason.as_str());
+        let finished = Finished {
+            shown_calls: self.shown_calls + self.queue.waiting_calls(),
+            denied: &self.denied,
+            truncated: self.truncated,
+            repeatable: self.policy.record && self.recorder.is_repeatable(),
+            deny_rounds: self.deny_rounds,
+            stop_reason,
+        };
+        match conclude(&self.policy, &finished) {
+            Conclusion::Deliver => self.finish(),
+            Conclusion::EndWithReason => self.end_with_reason(),
+            Conclusion::AskStop => {
+                let stop_reason = stop_reason.to_owned();
+                self.phase = Phase::AskedStop;
+                self.actions.push_back(Action::AskStop { response: self.recorder.text(), stop_reason });
+            }
+            Conclusion::Feedback => {
+                self.deny_rounds += 1;
+                self.go_on(After::Results(self.denied.clone()), Because::Denied);
+            }
+        }
+    }
+
+    fn go_on(&mut self, after: After, because: Because) {
+        let tokens = self.round_tokens();
+        self.recorder.close_round(after, tokens);
+        self.output_before += tokens;
+        self.phase = Phase::AwaitingRound { because };
+        self.actions.push_back(Action::Continue { rounds: self.recorder.past.clone() });
+    }
+
+    fn round_tokens(&self) -> u64 {
+        let figure = self.policy.protocol.output_figure();
+        self.ending.as_ref().map_or(0, |(ending, ..)| ending.usage.number(figure))
+    }
+
+    /// The answer is complete as it stands: its last events leave, after the record that they depend on.
+    fn finish(&mut self) {
+        self.phase = Phase::Finishing;
+        self.release();
+        if self.awaiting_commit {
+            return;
+        }
+        if self.recorder.must_commit(&self.denied) {
+            self.commit(self.shown_calls > 0);
+            return;
+        }
+        self.close_filler();
+        let several = !self.recorder.past.is_empty();
+        if let Some((ending, event, at)) = self.ending.take() {
+            let event = if several {
+                let usage = self.codec.visible_usage(&self.started, &ending.usage, self.output_before);
+                self.codec.with_usage(&event, at, &usage)
+            } else {
+                event.into()
+            };
+            self.out.rope(event, &self.splitter);
+        }
+        if let Some(done) = self.done.take() {
+            self.out.bytes(done, &self.splitter);
+        }
+        if !several {
+            self.out.bytes(self.splitter.rest(), &self.splitter);
+        }
+        self.phase = Phase::Ended { plain: !several };
+    }
+
+    /// The refusals become the answer's last text.
+    fn end_with_reason(&mut self) {
+        let tokens = self.round_tokens();
+        if !matches!(self.phase, Phase::AwaitingRound { .. }) {
+            self.recorder.close_round(After::Results(self.denied.clone()), tokens);
+            self.output_before += tokens;
+        }
+        let text = self.codec.text(&reasons(&self.denied));
+        self.denied.clear();
+        let order = self.recorder.begin(&text.kind);
+        self.recorder.end(order, text.clone(), self.policy.max_held);
+        self.queue.push(Item::whole(order, text));
+        let usage = self.ending.take().map_or(Usage::default(), |(ending, ..)| ending.usage);
+        let mut shown = self.codec.visible_usage(&self.started, &usage, 0);
+        shown.set(self.policy.protocol.output_figure(), self.output_before.to_string());
+        let ending = Ending { stop_reason: self.policy.protocol.end_of_turn().to_owned(), usage: shown };
+        let end = self.codec.end(&ending).to_bytes();
+        self.ending = None;
+        self.done = Some(end);
+        self.finish();
+    }
+
+    /// The answer cannot be completed: undecided calls are dropped and the client gets the protocol's own error.
+    fn fail(&mut self, kind: &str, message: &str) {
+        let event = self.codec.error(kind, message);
+        self.fail_with(event, kind, message);
+    }
+
+    fn fail_with(&mut self, event: Bytes, kind: &str, message: &str) {
+        self.out.bytes(event, &self.splitter);
+        self.phase = Phase::Ended { plain: false };
+        self.queue = Queue::default();
+        self.actions.push_back(Action::Failed { kind: kind.to_owned(), message: message.to_owned() });
+    }
+
+    fn give_up(&mut self) {
+        if !matches!(self.phase, Phase::Reading) {
+            self.actions.push_back(Action::GiveUp);
+        }
+        for slot in 0..self.slots.len() {
+            let what = format!("this answer was held for {} seconds in all", self.policy.max_hold.as_secs());
+            self.undecidable(slot, Unjudgeable { kind: FailureKind::Timeout, what });
+        }
+    }
+
+    fn keep_alive(&mut self, now: Instant) {
+        if !self.hold.is_long(now) || self.head.is_none() {
+            self.out.bytes(self.codec.keepalive(), &self.splitter);
+            return;
+        }
+        let number = match self.queue.open_text().or(self.filler) {
+            Some(number) => number,
+            None => {
+                let number = self.next_number;
+                self.next_number += 1;
+                self.filler = Some(number);
+                self.recorder.filler(self.queue.front_order(), self.codec.text(""));
+                self.out.bytes(self.codec.open_text(number), &self.splitter);
+                number
+            }
+        };
+        self.out.bytes(self.codec.empty_text(number), &self.splitter);
+    }
+
+    fn close_filler(&mut self) {
+        if let Some(number) = self.filler.take() {
+            self.out.bytes(self.codec.close(number), &self.splitter);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

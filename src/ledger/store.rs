@@ -1,0 +1,267 @@
+//! All threads, and how one thread finds what another one decided.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use dashmap::DashMap;
+use lru::LruCache;
+
+use super::anchor::link;
+use super::record::{AnswerRecord, SuppliedResult};
+use super::rewrite::{Known, PromptDecision};
+use super::thread::{Thread, bounded};
+use crate::id::{Digest, SessionKey, ThreadKey};
+use crate::limits::Limits;
+
+/// How many delegated prompts of one session are remembered.
+const DELEGATIONS: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
+/// How many anchors and answer ids there may be for each session of the limit.
+const PLACES_PER_SESSION: usize = 16;
+
+/// Everything that is remembered, in memory.
+///
+/// Decisions are kept by thread. Since a client can go on with an old history under a new session id, they are also found
+/// within the tenant by their anchors, which no other history shares.
+#[derive(Debug)]
+pub struct Ledger {
+    threads: DashMap<ThreadKey, Arc<Thread>>,
+    sessions: DashMap<SessionKey, Session>,
+    prompts: DashMap<Place, PromptDecision>,
+    answers: DashMap<Place, Arc<AnswerRecord>>,
+    lineage: DashMap<(Arc<str>, String), Lineage>,
+    /// Set with the first entry: before that no history needs to be looked at.
+    used: AtomicBool,
+    limits: Limits,
+}
+
+/// A tenant and an anchor.
+type Place = (Arc<str>, Digest);
+
+#[derive(Debug)]
+struct Session {
+    seen: Instant,
+    /// Digests of the prompts that calls handed to sub-agents.
+    delegated: LruCache<Digest, ()>,
+}
+
+/// What an answer's id leads to, with server-side history.
+#[derive(Clone, Debug)]
+pub struct Lineage {
+    /// The thread that the answer belongs to.
+    pub thread: ThreadKey,
+    /// The id under which the provider knows the answer's end, when it is another one.
+    pub real: Option<String>,
+    /// Results that the provider still misses.
+    pub missing: Vec<SuppliedResult>,
+    /// The turn that the answer belongs to.
+    pub turn: Digest,
+    /// The body members that declare the tools, which later requests of the thread leave out.
+    pub tools: Arc<[DeclaredTool]>,
+}
+
+/// A tool as an earlier request declared it.
+#[derive(Clone, Debug)]
+pub struct DeclaredTool {
+    /// The tool's name.
+    pub name: String,
+    /// The JSON Schema of its arguments.
+    pub schema: Option<bytes::Bytes>,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    pub fn new(limits: Limits) -> Self {
+        Ledger {
+            threads: DashMap::new(),
+            sessions: DashMap::new(),
+            prompts: DashMap::new(),
+            answers: DashMap::new(),
+            lineage: DashMap::new(),
+            used: AtomicBool::new(false),
+            limits,
+        }
+    }
+
+    /// Whether nothing was ever decided, so that no history needs to be looked at.
+    pub fn is_blank(&self) -> bool {
+        !self.used.load(Ordering::Acquire)
+    }
+
+    /// The thread, and whether its session is new to this process.
+    pub fn open(&self, key: &ThreadKey, now: Instant) -> (Arc<Thread>, bool) {
+        let mut new = false;
+        let mut session = self.sessions.entry(key.session.clone()).or_insert_with(|| {
+            new = true;
+            Session { seen: now, delegated: bounded(DELEGATIONS) }
+        });
+        session.seen = now;
+        drop(session);
+        let thread = self.threads.entry(key.clone()).or_insert_with(|| Arc::new(Thread::new(key.clone(), now))).clone();
+        thread.touch(now);
+        if new && self.sessions.len() > self.limits.max_sessions {
+            self.evict(now);
+        }
+        if new {
+            self.forget_places();
+        }
+        (thread, new)
+    }
+
+    /// Forgets idle sessions, and the longest idle twentieth when there are still too many: freeing some room at once
+    /// keeps the search for the oldest rare.
+    fn evict(&self, now: Instant) {
+        let idle = self.limits.session_idle;
+        self.sessions.retain(|_, session| now.saturating_duration_since(session.seen) < idle);
+        if self.sessions.len() > self.limits.max_sessions {
+            let mut seen: Vec<Instant> = self.sessions.iter().map(|session| session.seen).collect();
+            seen.sort_unstable();
+            let cut = seen[(self.limits.max_sessions / 20).min(seen.len() - 1)];
+            self.sessions.retain(|_, session| session.seen > cut);
+        }
+        self.threads.retain(|key, thread| self.sessions.contains_key(&key.session) || thread.seen() == now);
+        self.lineage.retain(|_, lineage| self.threads.contains_key(&lineage.thread));
+    }
+
+    /// The anchors of a tenant are shared by all its threads, so they are bounded by number and not by owner.
+    fn forget_places(&self) {
+        let most = self.limits.max_sessions.saturating_mul(PLACES_PER_SESSION);
+        if self.prompts.len() > most {
+            self.prompts.clear();
+        }
+        if self.answers.len() > most {
+            self.answers.clear();
+        }
+        if self.lineage.len() > most {
+            self.lineage.clear();
+        }
+    }
+
+    /// Makes the decision about a prompt known to the thread's tenant.
+    pub fn share_prompt(&self, thread: &Thread, prompt: Digest, decision: PromptDecision) {
+        self.used.store(true, Ordering::Release);
+        self.prompts.insert((thread.key.session.tenant.clone(), prompt), decision);
+    }
+
+    /// The decision about a prompt that another thread of the tenant took.
+    pub fn shared_prompt(&self, thread: &Thread, prompt: Digest) -> Option<PromptDecision> {
+        self.prompts.get(&(thread.key.session.tenant.clone(), prompt)).map(|decision| decision.clone())
+    }
+
+    /// Records an answer that the client will send back in another form than the model knows it.
+    pub fn commit_answer(&self, thread: &Thread, before: Digest, record: AnswerRecord) {
+        self.used.store(true, Ordering::Release);
+        let place = link(before, record.shown_digest());
+        let record = Arc::new(record);
+        thread.keep_answer(place, &record);
+        self.answers.insert((thread.key.session.tenant.clone(), place), record);
+    }
+
+    /// Records what the model is to read after the result of a call.
+    pub fn commit_context(&self, thread: &Thread, call_id: &str, context: Vec<String>) {
+        self.used.store(true, Ordering::Release);
+        thread.add_context(call_id, context);
+    }
+
+    /// Records an answer's id.
+    pub fn commit_lineage(&self, tenant: &Arc<str>, id: String, lineage: Lineage) {
+        self.used.store(true, Ordering::Release);
+        self.lineage.insert((tenant.clone(), id), lineage);
+    }
+
+    /// What an answer's id leads to.
+    pub fn lineage(&self, tenant: &Arc<str>, id: &str) -> Option<Lineage> {
+        self.lineage.get(&(tenant.clone(), id.to_owned())).map(|lineage| lineage.clone())
+    }
+
+    /// Remembers that a prompt was handed to a sub-agent by a call whose result will tell its end.
+    pub fn delegate(&self, session: &SessionKey, prompt: &str) {
+        if let Some(mut session) = self.sessions.get_mut(session) {
+            session.delegated.put(Digest::of(prompt.as_bytes()), ());
+        }
+    }
+
+    /// Whether a prompt was handed to a sub-agent by a call.
+    pub fn is_delegated(&self, session: &SessionKey, prompt: &str) -> bool {
+        let digest = Digest::of(prompt.as_bytes());
+        self.sessions.get(session).is_some_and(|session| session.delegated.contains(&digest))
+    }
+}
+
+/// The ledger as one thread sees it.
+pub struct View<'a> {
+    /// The ledger.
+    pub ledger: &'a Ledger,
+    /// The thread.
+    pub thread: &'a Thread,
+}
+
+impl Known for View<'_> {
+    fn prompt(&self, prompt: Digest) -> Option<PromptDecision> {
+        self.thread.known_prompt(prompt).or_else(|| self.ledger.shared_prompt(self.thread, prompt))
+    }
+
+    fn answer(&self, before: Digest, own: Digest, calls: Option<Digest>) -> Option<Arc<AnswerRecord>> {
+        let place = link(before, own);
+        self.thread.known_answer(place, calls).or_else(|| {
+            let shared = self.ledger.answers.get(&(self.thread.key.session.tenant.clone(), place));
+            shared.map(|record| record.clone())
+        })
+    }
+
+    fn call_context(&self, call_id: &str) -> Vec<String> {
+        self.thread.context(call_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn key(session: &str) -> ThreadKey {
+        let session = SessionKey { tenant: "default".into(), session: session.into() };
+        ThreadKey { session, agent: None }
+    }
+
+    #[test]
+    fn the_longest_idle_sessions_are_forgotten_at_the_limit() {
+        let limits = Limits { max_sessions: 40, ..Limits::default() };
+        let ledger = Ledger::new(limits);
+        let start = Instant::now();
+        for index in 0..60 {
+            let (_, new) = ledger.open(&key(&index.to_string()), start + Duration::from_secs(index));
+            assert!(new);
+        }
+        assert!(ledger.sessions.len() <= 41, "{}", ledger.sessions.len());
+        assert!(ledger.threads.len() <= 41);
+        assert!(!ledger.open(&key("59"), start + Duration::from_secs(60)).1, "the newest is kept");
+        assert!(ledger.open(&key("0"), start + Duration::from_secs(60)).1, "the oldest is forgotten");
+    }
+
+    #[test]
+    fn another_session_of_the_tenant_finds_decisions_by_their_anchors() {
+        let ledger = Ledger::new(Limits::default());
+        let now = Instant::now();
+        assert!(ledger.is_blank());
+        let (one, _) = ledger.open(&key("one"), now);
+        let denied = PromptDecision { denied: Some("no".into()), ..PromptDecision::default() };
+        ledger.share_prompt(&one, Digest::of(b"p"), denied.clone());
+        let (two, _) = ledger.open(&key("two"), now);
+        assert_eq!(View { ledger: &ledger, thread: &two }.prompt(Digest::of(b"p")), Some(denied));
+        assert!(!ledger.is_blank());
+    }
+
+    #[test]
+    fn counters_belong_to_a_turn() {
+        let ledger = Ledger::new(Limits::default());
+        let (thread, _) = ledger.open(&key("one"), Instant::now());
+        let (turn, call) = (Digest::of(b"turn"), Digest::of(b"call"));
+        assert_eq!((thread.count_denial(turn, call), thread.count_denial(turn, call)), (1, 2));
+        assert_eq!((thread.count_stop(turn), thread.count_stop(turn), thread.stops(turn)), (0, 1, 2));
+        assert_eq!(thread.count_denial(Digest::of(b"next"), call), 1);
+        assert_eq!(thread.stops(Digest::of(b"next")), 0);
+    }
+}

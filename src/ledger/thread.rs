@@ -1,0 +1,195 @@
+//! What is remembered of one thread.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use lru::LruCache;
+use tokio::sync::OnceCell;
+
+use super::record::{AnswerRecord, Round};
+use super::rewrite::PromptDecision;
+use crate::dispatch::Verdict;
+use crate::id::{Digest, ThreadKey};
+
+/// How many entries of each kind one thread keeps; the least recently used goes first. A prompt that is asked about again
+/// because it was forgotten is merely asked about again.
+const ENTRIES: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
+/// How many unfinished answers of one thread can be resumed.
+const ATTEMPTS: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
+
+/// A cache that grows as it is used: most threads need a few entries, and `LruCache::new` reserves room for all.
+pub(super) fn bounded<K: std::hash::Hash + Eq, V>(most: NonZeroUsize) -> LruCache<K, V> {
+    let mut cache = LruCache::unbounded();
+    cache.resize(most);
+    cache
+}
+
+/// A decision that is taken once, however many requests wait for it.
+pub type Once<T> = Arc<OnceCell<T>>;
+
+/// One thread.
+#[derive(Debug)]
+pub struct Thread {
+    /// Whose it is.
+    pub key: ThreadKey,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    seen: Instant,
+    prompts: LruCache<Digest, Once<PromptDecision>>,
+    answers: LruCache<Digest, Arc<AnswerRecord>>,
+    /// Answers by the calls that the client got.
+    by_calls: LruCache<Digest, Arc<AnswerRecord>>,
+    results: LruCache<Digest, ()>,
+    contexts: LruCache<String, Vec<String>>,
+    attempts: LruCache<Digest, Attempt>,
+    declared: LruCache<(Digest, String), Once<Verdict>>,
+    turn: Turn,
+}
+
+/// The counters of the turn under way.
+#[derive(Debug)]
+struct Turn {
+    id: Digest,
+    stops: u32,
+    denials: LruCache<Digest, u32>,
+}
+
+/// The completed rounds of an answer that has not yet been seen in the client's history.
+#[derive(Clone, Debug, Default)]
+pub struct Attempt {
+    /// The rounds.
+    pub rounds: Vec<Round>,
+    /// The id and the model that the client was told.
+    pub head: Option<(String, String)>,
+}
+
+impl Thread {
+    pub(super) fn new(key: ThreadKey, now: Instant) -> Self {
+        let turn = Turn { id: Digest::EMPTY, stops: 0, denials: bounded(ENTRIES) };
+        Thread {
+            key,
+            state: Mutex::new(State {
+                seen: now,
+                prompts: bounded(ENTRIES),
+                answers: bounded(ENTRIES),
+                by_calls: bounded(ENTRIES),
+                results: bounded(ENTRIES),
+                contexts: bounded(ENTRIES),
+                attempts: bounded(ATTEMPTS),
+                declared: bounded(ENTRIES),
+                turn,
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere cannot leave the maps half-changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn touch(&self, now: Instant) {
+        self.state().seen = now;
+    }
+
+    pub(super) fn seen(&self) -> Instant {
+        self.state().seen
+    }
+
+    /// The place of the decision about a prompt.
+    pub fn prompt(&self, prompt: Digest) -> Once<PromptDecision> {
+        self.state().prompts.get_or_insert(prompt, Once::default).clone()
+    }
+
+    /// The decision about a prompt, if it was taken in this thread.
+    pub(super) fn known_prompt(&self, prompt: Digest) -> Option<PromptDecision> {
+        self.state().prompts.get(&prompt)?.get().cloned()
+    }
+
+    /// An answer by its place and content, else by its calls.
+    pub(super) fn known_answer(&self, place: Digest, calls: Option<Digest>) -> Option<Arc<AnswerRecord>> {
+        let mut state = self.state();
+        if let Some(record) = state.answers.get(&place) {
+            return Some(record.clone());
+        }
+        state.by_calls.get(&calls?).cloned()
+    }
+
+    pub(super) fn keep_answer(&self, place: Digest, record: &Arc<AnswerRecord>) {
+        let mut state = self.state();
+        state.answers.put(place, record.clone());
+        if let Some(calls) = record.calls_digest() {
+            state.by_calls.put(calls, record.clone());
+        }
+    }
+
+    /// Whether this result is new; it is known from now on.
+    pub fn first_result(&self, result: Digest) -> bool {
+        self.state().results.put(result, ()).is_none()
+    }
+
+    /// Adds what the model is to read after the result of a call.
+    pub fn add_context(&self, call_id: &str, context: Vec<String>) {
+        self.state().contexts.get_or_insert_mut(call_id.to_owned(), Vec::new).extend(context);
+    }
+
+    pub(super) fn context(&self, call_id: &str) -> Vec<String> {
+        self.state().contexts.get(call_id).cloned().unwrap_or_default()
+    }
+
+    /// The place of the decision about a declared tool, once a turn.
+    pub fn declared(&self, turn: Digest, tool: &str) -> Once<Verdict> {
+        self.state().declared.get_or_insert((turn, tool.to_owned()), Once::default).clone()
+    }
+
+    /// What is known of an earlier attempt at the same request.
+    pub fn attempt(&self, request: Digest) -> Option<Attempt> {
+        self.state().attempts.get(&request).cloned()
+    }
+
+    /// Keeps the completed rounds of an answer for a retry of its request.
+    pub fn keep_attempt(&self, request: Digest, attempt: Attempt) {
+        self.state().attempts.put(request, attempt);
+    }
+
+    /// A retry of this request must start afresh: the client acted on the answer.
+    pub fn forget_attempt(&self, request: Digest) {
+        self.state().attempts.pop(&request);
+    }
+
+    /// Counts a Stop continuation of a turn; gives how many there have been before.
+    pub fn count_stop(&self, turn: Digest) -> u32 {
+        let mut state = self.state();
+        let turn = state.turn(turn);
+        turn.stops += 1;
+        turn.stops - 1
+    }
+
+    /// How many Stop continuations a turn has had.
+    pub fn stops(&self, turn: Digest) -> u32 {
+        self.state().turn(turn).stops
+    }
+
+    /// Counts a denial of a call in a turn; gives how many there have been, this one included.
+    pub fn count_denial(&self, turn: Digest, call: Digest) -> u32 {
+        let mut state = self.state();
+        let count = state.turn(turn).denials.get_or_insert_mut(call, || 0);
+        *count += 1;
+        *count
+    }
+}
+
+impl State {
+    /// The counters of a turn. Only the last one's are kept: a turn that is no longer the last one does not go on.
+    fn turn(&mut self, id: Digest) -> &mut Turn {
+        if self.turn.id != id {
+            self.turn.id = id;
+            self.turn.stops = 0;
+            self.turn.denials.clear();
+        }
+        &mut self.turn
+    }
+}
