@@ -16,6 +16,8 @@ pub mod id;
 mod intercept;
 mod ledger;
 pub mod limits;
+#[cfg(feature = "test-util")]
+pub mod testing;
 pub mod time;
 mod upstream;
 pub mod wire;

@@ -34,3 +34,7 @@ mod pingora_pass;
 mod pingora_refusals;
 #[cfg(feature = "pingora")]
 mod pingora_tls;
+//! The integration tests: one binary, so that the crate is linked once.
+
+mod laws;
+mod layering;

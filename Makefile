@@ -1,0 +1,45 @@
+# Everything that is needed to build, run and test hookgate. `make run` and `make demo` are where to begin.
+
+CARGO ?= cargo
+PYTHON ?= python3
+# `make run PROFILE=dev` builds faster and runs slower.
+PROFILE ?= release
+ARGS ?=
+
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+VENV = .venv
+
+.PHONY: run demo test test-rust test-python setup
+
+run: setup
+	$(CARGO) run --profile $(PROFILE) --features cli --bin hookgate -- run $(ARGS)
+
+demo: setup
+	$(CARGO) run --features cli --bin hookgate -- demo
+
+test: test-rust test-python
+
+test-rust: setup
+	$(CARGO) test --all-features
+
+test-python: setup $(VENV)/ready
+	$(CARGO) build --all-features --bin hookgate
+	HOOKGATE_BIN=$(abspath $(TARGET))/debug/hookgate $(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/python
+
+# The native build needs a C compiler and cmake (for the zlib that the proxy uses). As root on Debian cmake is installed,
+# elsewhere one sentence says what to do.
+setup:
+	@command -v $(CARGO) >/dev/null || { echo "Rust is missing: install it from https://rustup.rs and try again."; exit 1; }
+	@command -v cc >/dev/null || { echo "A C compiler is missing: install one (Debian: apt-get install build-essential; macOS: xcode-select --install) and try again."; exit 1; }
+	@command -v cmake >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq cmake >/dev/null; \
+	} || { echo "cmake is missing: install it (Debian: apt-get install cmake; macOS: brew install cmake) and try again."; exit 1; }
+
+$(VENV)/ready: tests/python/requirements.txt
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >/dev/null && $(PYTHON) -m venv --clear $(VENV); \
+	} || { echo "Python 3.9 or later with venv is missing: install it (Debian: apt-get install python3-venv) and try again."; exit 1; }
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/python/requirements.txt
+	@touch $@
