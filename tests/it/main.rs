@@ -1,13 +1,5 @@
 //! The integration tests, one binary.
 
-#[cfg(feature = "client")]
-mod dispatch_failures;
-#[cfg(feature = "client")]
-mod dispatch_http;
-#[cfg(feature = "client")]
-mod dispatch_observe;
-#[cfg(feature = "client")]
-mod dispatch_policy;
 #[cfg(feature = "config")]
 mod config_connections;
 #[cfg(feature = "config")]
@@ -22,6 +14,14 @@ mod config_show;
 mod config_support;
 #[cfg(feature = "control")]
 mod control;
+#[cfg(feature = "client")]
+mod dispatch_failures;
+#[cfg(feature = "client")]
+mod dispatch_http;
+#[cfg(feature = "client")]
+mod dispatch_observe;
+#[cfg(feature = "client")]
+mod dispatch_policy;
 #[cfg(feature = "pingora")]
 mod pingora_driven;
 #[cfg(feature = "pingora")]
@@ -34,7 +34,6 @@ mod pingora_pass;
 mod pingora_refusals;
 #[cfg(feature = "pingora")]
 mod pingora_tls;
-//! The integration tests: one binary, so that the crate is linked once.
 
 mod laws;
 mod layering;

@@ -137,9 +137,7 @@ async fn a_body_declared_too_large_is_refused_before_it_is_asked_for() {
     let upstream = Upstream::answering(|_| json(WHOLE)).await;
     let proxy = proxy(&format!("[limits]\nmax_request_bytes = 1000\n{}", model(upstream.address)));
     let mut client = Wire::to(&proxy).await;
-    client
-        .send("POST /v1/messages HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 2000\r\n\r\n")
-        .await;
+    client.send("POST /v1/messages HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 2000\r\n\r\n").await;
     let answer = client.answer().await;
     assert_eq!(answer.status(), 413, "{}", answer.head);
     assert_eq!(answer.header("connection"), Some("close"));
@@ -177,7 +175,8 @@ async fn a_body_that_grows_too_large_is_refused() {
 
 #[tokio::test]
 async fn a_body_that_waits_is_asked_for() {
-    let upstream = Upstream::answering(|request| json(if request.header("expect").is_none() { WHOLE } else { "{}" })).await;
+    let upstream =
+        Upstream::answering(|request| json(if request.header("expect").is_none() { WHOLE } else { "{}" })).await;
     let proxy = proxy(&model(upstream.address));
     let mut client = Wire::to(&proxy).await;
     let request = messages(false).replace("X-Api-Key: k\r\n", "Expect: 100-continue\r\n");
@@ -258,10 +257,9 @@ async fn an_early_refusal_of_the_upstream_is_the_answer() {
     let proxy = proxy(&model(upstream.address));
     let mut client = Wire::to(&proxy).await;
     let text = "x".repeat(8_000_000);
-    let body = format!("{{\"model\":\"m\",\"max_tokens\":9,\"messages\":[{{\"role\":\"user\",\"content\":\"{text}\"}}]}}");
-    client
-        .send(format!("POST /v1/messages HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
-        .await;
+    let body =
+        format!("{{\"model\":\"m\",\"max_tokens\":9,\"messages\":[{{\"role\":\"user\",\"content\":\"{text}\"}}]}}");
+    client.send(format!("POST /v1/messages HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
     let answer = client.answer().await;
     assert_eq!(answer.status(), 413, "{}", answer.text());
     assert!(answer.text().contains("request_too_large"));
@@ -271,7 +269,8 @@ async fn an_early_refusal_of_the_upstream_is_the_answer() {
 async fn an_answer_that_broke_off_does_not_look_complete() {
     let upstream = Upstream::start(|_, mut wire| async move {
         wire.request().await.unwrap();
-        wire.send("HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\ntransfer-encoding: chunked\r\n\r\n").await;
+        wire.send("HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+            .await;
         wire.send(chunk("half")).await;
     })
     .await;

@@ -41,7 +41,9 @@ const HOOKS: &str = r#"{"version": 1, "hooks": {"PreToolUse": [
 
 /// A passthrough route for everything.
 pub(crate) fn pass(upstream: SocketAddr) -> String {
-    format!("[[routes]]\nname = \"pass\"\nkind = \"passthrough\"\npath_prefix = \"/\"\nupstream = \"http://{upstream}\"\n")
+    format!(
+        "[[routes]]\nname = \"pass\"\nkind = \"passthrough\"\npath_prefix = \"/\"\nupstream = \"http://{upstream}\"\n"
+    )
 }
 
 /// An inspected route for everything.

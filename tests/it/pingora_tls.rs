@@ -60,16 +60,17 @@ impl TlsUpstream {
                 let acceptor = acceptor.clone();
                 connections.spawn(async move {
                     let Ok(stream) = acceptor.tls_handshake(Stream::from(stream)).await else { return };
-                    let service = hyper::service::service_fn(|request: http::Request<hyper::body::Incoming>| async move {
-                        let version = format!("{:?} {}", request.version(), request.uri().path());
-                        let sent = request.into_body().collect().await.unwrap().to_bytes().len();
-                        let mut trailers = http::HeaderMap::new();
-                        trailers.insert("x-trailer", "at the end".parse().unwrap());
-                        let body = Full::new(Bytes::from(format!("{version} {sent}")));
-                        Ok::<_, std::convert::Infallible>(http::Response::new(
-                            body.with_trailers(async move { Some(Ok(trailers)) }),
-                        ))
-                    });
+                    let service =
+                        hyper::service::service_fn(|request: http::Request<hyper::body::Incoming>| async move {
+                            let version = format!("{:?} {}", request.version(), request.uri().path());
+                            let sent = request.into_body().collect().await.unwrap().to_bytes().len();
+                            let mut trailers = http::HeaderMap::new();
+                            trailers.insert("x-trailer", "at the end".parse().unwrap());
+                            let body = Full::new(Bytes::from(format!("{version} {sent}")));
+                            Ok::<_, std::convert::Infallible>(http::Response::new(
+                                body.with_trailers(async move { Some(Ok(trailers)) }),
+                            ))
+                        });
                     let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
                     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
                 });
@@ -124,7 +125,10 @@ async fn an_upstream_that_cannot_be_trusted_is_not_spoken_to() {
     }
 }
 
-fn client(folder: &Path, http2: bool) -> Client<hyper_rustls::HttpsConnector<hyper_util::client::legacy::connect::HttpConnector>, Full<Bytes>> {
+fn client(
+    folder: &Path,
+    http2: bool,
+) -> Client<hyper_rustls::HttpsConnector<hyper_util::client::legacy::connect::HttpConnector>, Full<Bytes>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(folder.join("down-ca.pem")).unwrap() {
         roots.add(certificate.unwrap()).unwrap();

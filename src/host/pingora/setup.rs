@@ -11,9 +11,9 @@ use super::ServeError;
 use super::gateway::{Gateway, Mount};
 use super::routes::{Entry, Table};
 use super::upstream::RouteUpstream;
+use crate::Hookgate;
 use crate::config::{Config, HookSources, RouteConfig};
 use crate::control::{self, ControlState, Metrics, Readiness};
-use crate::Hookgate;
 
 /// What one listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
