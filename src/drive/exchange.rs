@@ -55,6 +55,7 @@ pub(super) async fn run(
     upstream: Arc<dyn Upstream>,
 ) -> Response<GuardedBody> {
     let Inspection { route, protocol, counting, body_limit } = inspection;
+    super::meter::inspected(&route.name);
     let hooks = core.hooks();
     let (mut head, sent) = request.into_parts();
     strip(&mut head.headers);

@@ -7,6 +7,7 @@ mod decide;
 mod decode;
 mod exchange;
 mod identity;
+mod meter;
 mod prompts;
 mod results;
 mod route;

@@ -18,6 +18,7 @@ use super::answer::uninspectable;
 use super::body::GuardedBody;
 use super::decode;
 use super::exchange::Exchange;
+use super::meter::{self, Held};
 use crate::Body;
 use crate::audit::AuditOutcome;
 use crate::hooks::Event;
@@ -117,6 +118,7 @@ impl Driver {
     /// Runs to the end of the answer on its own, whether or not the client reads: verdicts, keep-alives and records do not
     /// wait for a slow reader. Ends early when the client goes away.
     pub(super) async fn run(mut self, out: mpsc::Sender<Bytes>) {
+        let _held = Held::begin();
         let most = self.exchange.core.inner.limits.max_held_bytes;
         let mut pending: std::collections::VecDeque<Bytes> = std::collections::VecDeque::new();
         let mut pending_bytes = 0;
@@ -268,6 +270,7 @@ impl Driver {
                 self.exchange.commit_lineage(id, self.stream.last_id(), &record);
             }
             self.exchange.observe_answer(&record);
+            meter::billed(&self.exchange, self.stream.billed());
         }
     }
 }

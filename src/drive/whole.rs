@@ -12,11 +12,12 @@ use super::answer::uninspectable;
 use super::body::GuardedBody;
 use super::decode;
 use super::exchange::Exchange;
+use super::meter;
 use crate::Body;
 use crate::audit::AuditOutcome;
 use crate::hooks::Event;
 use crate::intercept::call::judgeable;
-use crate::intercept::round::{CallVerdict, Conclusion, Finished, Policy, StopVerdict, conclude, reasons};
+use crate::intercept::round::{Billed, CallVerdict, Conclusion, Finished, Policy, StopVerdict, conclude, reasons};
 use crate::ledger::{After, AnswerRecord, Attempt, RecordedBlock, Round, Shown, SuppliedResult};
 use crate::wire::answer::{Block, BlockKind, Call, Ending, Message};
 use crate::wire::codec::Codec;
@@ -43,6 +44,7 @@ struct Answer {
     deny_rounds: u32,
     /// Id and model of the first round.
     head: Option<(String, String)>,
+    billed: Billed,
 }
 
 /// Reads, decides and answers.
@@ -55,7 +57,7 @@ pub(super) async fn run(
     let codec = policy.protocol.codec(policy.record, policy.max_held);
     let (past, head) = attempt.map_or((Vec::new(), None), |attempt| (attempt.rounds, Some(attempt.head)));
     let deny_rounds = past.iter().filter(|round| matches!(round.after, After::Results(_))).count() as u32;
-    let mut answer = Answer { exchange, policy, codec, past, deny_rounds, head };
+    let mut answer = Answer { exchange, policy, codec, past, deny_rounds, head, billed: Billed::default() };
 
     let (mut parts, body) = response.into_parts();
     let Ok(mut sent) = collect(&answer.exchange, body).await else { return broken(&answer.exchange) };
@@ -129,6 +131,7 @@ impl Answer {
     async fn step(&mut self, message: &Message) -> Step {
         let (id, model) = self.head.get_or_insert_with(|| (message.id.clone(), message.model.clone())).clone();
         self.exchange.commit_lineage(&id, &message.id, &AnswerRecord::default());
+        self.billed.add(self.policy.protocol, &message.ending.usage, &message.ending.usage);
         let decided = self.decide(message).await;
         let repeatable = decided.blocks.iter().all(|recorded| recorded.block.json.is_some());
         let finished = Finished {
@@ -252,6 +255,7 @@ impl Answer {
         let record = AnswerRecord { rounds };
         let id = self.head.as_ref().map_or("", |(id, _)| id.as_str());
         self.exchange.observe_answer(&record);
+        meter::billed(&self.exchange, self.billed);
         self.exchange.commit(record, id, last_id);
     }
 

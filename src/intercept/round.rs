@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::ledger::SuppliedResult;
+use crate::wire::answer::Usage;
 use crate::wire::protocol::Protocol;
 
 /// What may happen to one answer.
@@ -110,4 +111,25 @@ pub(crate) fn conclude(policy: &Policy, round: &Finished<'_>) -> Conclusion {
 pub(crate) fn reasons(denied: &[SuppliedResult]) -> String {
     let texts: Vec<&str> = denied.iter().map(|result| result.text.as_str()).collect();
     texts.join("\n")
+}
+
+/// What the provider bills for one answer: all its rounds, of which the client's figures show only a part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Billed {
+    /// Rounds with the model.
+    pub(crate) rounds: u64,
+    /// Tokens that went in.
+    pub(crate) input: u64,
+    /// Tokens that came out.
+    pub(crate) output: u64,
+}
+
+impl Billed {
+    /// Adds a round.
+    pub(crate) fn add(&mut self, protocol: Protocol, started: &Usage, ended: &Usage) {
+        let (input, output) = (protocol.input_figure(), protocol.output_figure());
+        self.rounds += 1;
+        self.input += ended.number(input).max(started.number(input));
+        self.output += ended.number(output);
+    }
 }

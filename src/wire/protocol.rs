@@ -136,6 +136,13 @@ impl Protocol {
         }
     }
 
+    /// The usage figure that counts what the model was given.
+    pub fn input_figure(self) -> &'static str {
+        match self {
+            Protocol::Anthropic => "input_tokens",
+        }
+    }
+
     /// A reader and writer of streamed answers; see [`Codec`].
     pub fn codec(self, collect_all: bool, room: usize) -> Box<dyn Codec> {
         match self {

@@ -29,7 +29,7 @@ use self::out::Out;
 use self::queue::{Item, Queue, Queued};
 use self::record::Recorder;
 use super::call::{Unjudgeable, judgeable};
-use super::round::{CallVerdict, Conclusion, Finished, Policy, StopVerdict, conclude, reasons};
+use super::round::{Billed, CallVerdict, Conclusion, Finished, Policy, StopVerdict, conclude, reasons};
 use crate::hooks::FailureKind;
 use crate::ledger::{After, AnswerRecord, Round, Shown, SuppliedResult};
 use crate::wire::answer::{Block, BlockKind, Call, Ending, Usage};
@@ -141,6 +141,7 @@ pub(crate) struct Stream {
     last_id: String,
     started: Usage,
     output_before: u64,
+    billed: Billed,
     ending: Option<(Ending, Bytes, Option<Range<usize>>)>,
     done: Option<Bytes>,
     /// A text block of hookgate's own that is open to keep the stream alive.
@@ -173,6 +174,7 @@ impl Stream {
             last_id: String::new(),
             started: Usage::default(),
             output_before: 0,
+            billed: Billed::default(),
             ending: None,
             done: None,
             filler: None,
@@ -247,6 +249,11 @@ impl Stream {
     /// The id of the last round.
     pub(crate) fn last_id(&self) -> &str {
         &self.last_id
+    }
+
+    /// What the rounds with the model cost.
+    pub(crate) fn billed(&self) -> Billed {
+        self.billed
     }
 
     /// The answer so far.
@@ -395,7 +402,11 @@ impl Stream {
                 let at = usage.map(|at| at.start..at.end);
                 self.ending = Some((ending, self.splitter.slice(raw), at));
             }
-            Scan::Done => self.done = Some(self.splitter.slice(raw)),
+            Scan::Done => {
+                self.done = Some(self.splitter.slice(raw));
+                let ended = self.ending.as_ref().map(|(ending, ..)| &ending.usage).unwrap_or(&self.started);
+                self.billed.add(self.policy.protocol, &self.started, ended);
+            }
             Scan::Error { kind, message } => {
                 let event = self.splitter.slice(raw);
                 self.fail_with(event, &kind, &message);
