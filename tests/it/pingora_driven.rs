@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::pingora_kit::{
-    BEGIN, END, EVENTS, Upstream, WHOLE, Wire, chunk, delta, half_answering, json, messages, model, proxy, proxy_with,
-    within,
+    BEGIN, END, EVENTS, Upstream, WHOLE, Wire, chunk, closing, delta, half_answering, json, messages, model, proxy,
+    proxy_with, within,
 };
 
 #[tokio::test]
@@ -93,23 +93,6 @@ async fn the_upstream_gets_the_body_and_its_own_headers() {
     assert_eq!(request.header("x-api-key"), Some("of-the-upstream"));
     assert_eq!(request.header("transfer-encoding"), None);
     assert!(messages(false).ends_with(request.text()), "{}", request.text());
-}
-
-/// An upstream that says when its connection was closed on it, after having sent `prefix`.
-async fn closing(prefix: &'static str) -> (Upstream, oneshot::Receiver<()>) {
-    let (closed, is_closed) = oneshot::channel();
-    let closed = Arc::new(Mutex::new(Some(closed)));
-    let upstream = Upstream::start(move |_, mut wire| {
-        let closed = closed.clone();
-        async move {
-            wire.request().await.unwrap();
-            wire.send(prefix).await;
-            wire.closed().await;
-            let _ = closed.lock().unwrap().take().unwrap().send(());
-        }
-    })
-    .await;
-    (upstream, is_closed)
 }
 
 #[tokio::test]

@@ -3,14 +3,15 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hookgate::config::Config;
 use hookgate::host::pingora::Proxy;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 /// Longer than anything here takes, even on a busy machine.
@@ -268,6 +269,23 @@ pub(crate) async fn half_answering(whole: &'static str) -> (Upstream, Arc<Atomic
     })
     .await;
     (upstream, requests)
+}
+
+/// An upstream that says when its connection was closed on it, after having sent `prefix`.
+pub(crate) async fn closing(prefix: &'static str) -> (Upstream, oneshot::Receiver<()>) {
+    let (closed, is_closed) = oneshot::channel();
+    let closed = Arc::new(Mutex::new(Some(closed)));
+    let upstream = Upstream::start(move |_, mut wire| {
+        let closed = closed.clone();
+        async move {
+            wire.request().await.unwrap();
+            wire.send(prefix).await;
+            wire.closed().await;
+            let _ = closed.lock().unwrap().take().unwrap().send(());
+        }
+    })
+    .await;
+    (upstream, is_closed)
 }
 
 /// A JSON answer with a length.

@@ -25,7 +25,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::pingora_kit::{BEGIN, Upstream, Wire, json, messages, pass, proxy_in, within};
+use crate::pingora_kit::{
+    BEGIN, EVENTS, Upstream, WHOLE, Wire, chunk, closing, json, messages, model, pass, proxy_in, within,
+};
 
 /// Writes `NAME-ca.pem`, `NAME.pem` and `NAME.key`: a certificate for localhost and its authority.
 fn certificates(folder: &Path, name: &str, names: &[&str]) {
@@ -255,4 +257,50 @@ async fn a_client_that_leaves_resets_its_stream_and_spares_the_connection() {
         within("the stream to be reset", upstream.resets.clone().wait_for(|resets| *resets == left)).await.unwrap();
     }
     assert_eq!(upstream.connections.load(Ordering::SeqCst), 1);
+}
+
+/// An inspected route behind a listener with TLS.
+fn tls_model(folder: &Path, upstream: SocketAddr, more: &str) -> hookgate::host::pingora::Proxy {
+    certificates(folder, "down", &["localhost"]);
+    let tls = "tls = { cert = \"down.pem\", key = \"down.key\" }\n";
+    proxy_in(folder, &format!("{tls}{more}{}", model(upstream)))
+}
+
+fn ask(proxy: &hookgate::host::pingora::Proxy, body: impl Into<Bytes>) -> http::Request<Full<Bytes>> {
+    let uri = format!("https://localhost:{}/v1/messages", proxy.addresses()[0].port());
+    http::Request::post(uri).header("content-type", "application/json").body(Full::new(body.into())).unwrap()
+}
+
+#[tokio::test]
+async fn an_http_2_client_gets_events_and_may_leave() {
+    let folder = tempfile::tempdir().unwrap();
+    let (upstream, closed) = closing(format!("{EVENTS}{}", chunk(BEGIN)).leak()).await;
+    let proxy = tls_model(folder.path(), upstream.address, "");
+    let client = client(folder.path(), true);
+    let request = messages(true);
+    let body = request.split_once("\r\n\r\n").unwrap().1.to_owned();
+    let mut response = within("an answer", client.request(ask(&proxy, body))).await.unwrap();
+    assert_eq!((response.status().as_u16(), response.version()), (200, http::Version::HTTP_2));
+    let frame = within("the first event", response.frame()).await.unwrap().unwrap();
+    assert!(frame.into_data().unwrap().starts_with(b"event: message_start"));
+    drop(response);
+    within("the upstream to be left", closed).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_http_2_client_is_refused_one_request_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let upstream = Upstream::answering(|_| json(WHOLE)).await;
+    let proxy = tls_model(folder.path(), upstream.address, "[limits]\nmax_request_bytes = 1024\n");
+    let client = client(folder.path(), true);
+    let large = vec![b' '; 1_000_000];
+    let response = within("a refusal", client.request(ask(&proxy, large))).await.unwrap();
+    assert_eq!(response.status(), 413);
+    let request = messages(false);
+    let body = request.split_once("\r\n\r\n").unwrap().1.to_owned();
+    let response = within("an answer", client.request(ask(&proxy, body))).await.unwrap();
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), WHOLE);
+
+    // The client keeps its connection; that does not keep the proxy.
+    within("the end of the proxy", tokio::task::spawn_blocking(move || proxy.stop())).await.unwrap();
 }
