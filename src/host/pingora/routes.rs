@@ -109,8 +109,11 @@ mod tests {
     use super::*;
 
     fn table() -> Table<&'static str> {
-        let entry =
-            |host: Option<&str>, prefix: &str, route| Entry { host: host.map(str::to_owned), prefix: prefix.to_owned(), route };
+        let entry = |host: Option<&str>, prefix: &str, route| Entry {
+            host: host.map(str::to_owned),
+            prefix: prefix.to_owned(),
+            route,
+        };
         Table::new(
             |path| path == "/own",
             vec![
