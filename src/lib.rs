@@ -4,6 +4,8 @@
 
 pub mod audit;
 mod body;
+#[cfg(feature = "cli")]
+pub mod cli;
 #[cfg(feature = "config")]
 pub mod config;
 #[cfg(feature = "control")]

@@ -95,6 +95,7 @@ fn inline(text: &mut String, node: &Node) {
             }
             text.push(']');
         }
+        Value::Table(entries) if entries.is_empty() => text.push_str("{}"),
         Value::Table(entries) => {
             text.push_str("{ ");
             for (index, entry) in entries.iter().enumerate() {
@@ -103,7 +104,7 @@ fn inline(text: &mut String, node: &Node) {
                 text.push_str(" = ");
                 inline(text, &entry.node);
             }
-            text.push_str(if entries.is_empty() { "}" } else { " }" });
+            text.push_str(" }");
         }
         Value::Other(_) => {}
     }

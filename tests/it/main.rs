@@ -1,5 +1,13 @@
 //! The integration tests, one binary.
 
+#[cfg(feature = "cli")]
+mod cli_config;
+#[cfg(feature = "cli")]
+mod cli_hooks;
+#[cfg(feature = "cli")]
+mod cli_run;
+#[cfg(feature = "cli")]
+mod cli_support;
 #[cfg(feature = "config")]
 mod config_connections;
 #[cfg(feature = "config")]

@@ -3,14 +3,15 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hookgate::config::Config;
 use hookgate::host::pingora::Proxy;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 /// Longer than anything here takes, even on a busy machine.
@@ -28,11 +29,17 @@ pub(crate) fn proxy(routes: &str) -> Proxy {
 
 /// The same with a folder that the routes may refer to.
 pub(crate) fn proxy_in(folder: &Path, routes: &str) -> Proxy {
+    proxy_with(folder, routes, &[])
+}
+
+/// The same with an environment.
+pub(crate) fn proxy_with(folder: &Path, routes: &str, environment: &[(&str, &str)]) -> Proxy {
     let file = folder.join("hookgate.toml");
     let text = format!("[server]\nlisten = [\"127.0.0.1:0\"]\n{routes}");
     std::fs::write(&file, text).unwrap();
     std::fs::write(folder.join("hooks.json"), HOOKS).unwrap();
-    Proxy::start(Config::load(Some(&file), []).unwrap()).unwrap()
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Proxy::start(Config::load(Some(&file), environment).unwrap()).unwrap()
 }
 
 /// A policy that is never asked in these tests, so that model routes are inspected.
@@ -242,6 +249,43 @@ impl Upstream {
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
+}
+
+/// An upstream that answers its first request whole, its second one only in part, and counts them.
+pub(crate) async fn half_answering(whole: &'static str) -> (Upstream, Arc<AtomicUsize>) {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = requests.clone();
+    let upstream = Upstream::start(move |_, mut wire| {
+        let count = count.clone();
+        async move {
+            while wire.request().await.is_some() {
+                if count.fetch_add(1, Ordering::SeqCst) == 1 {
+                    wire.send("HTTP/1.1 200 OK\r\ncontent-").await;
+                    return;
+                }
+                wire.send(json(whole)).await;
+            }
+        }
+    })
+    .await;
+    (upstream, requests)
+}
+
+/// An upstream that says when its connection was closed on it, after having sent `prefix`.
+pub(crate) async fn closing(prefix: &'static str) -> (Upstream, oneshot::Receiver<()>) {
+    let (closed, is_closed) = oneshot::channel();
+    let closed = Arc::new(Mutex::new(Some(closed)));
+    let upstream = Upstream::start(move |_, mut wire| {
+        let closed = closed.clone();
+        async move {
+            wire.request().await.unwrap();
+            wire.send(prefix).await;
+            wire.closed().await;
+            let _ = closed.lock().unwrap().take().unwrap().send(());
+        }
+    })
+    .await;
+    (upstream, is_closed)
 }
 
 /// A JSON answer with a length.

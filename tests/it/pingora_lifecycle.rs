@@ -89,3 +89,38 @@ async fn an_address_in_use_is_named() {
     let error = hookgate::host::pingora::Proxy::start(config).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot listen on {address}: ")), "{error}");
 }
+
+async fn status(address: SocketAddr, path: &str) -> u16 {
+    let mut client = Wire::connect(address).await;
+    client.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n")).await;
+    client.answer().await.status()
+}
+
+#[tokio::test]
+async fn the_control_surface_wins_over_routes() {
+    let upstream = Upstream::answering(|_| "HTTP/1.1 299 Upstream\r\ncontent-length: 0\r\n\r\n".to_owned()).await;
+    let proxy = proxy(&pass(upstream.address));
+    let address = proxy.addresses()[0];
+    for (path, expected) in [
+        ("/healthz", 200),
+        ("/readyz", 200),
+        ("/hookgate/v1/sessions/s/hooks", 200),
+        ("/hookgate/nothing", 404),
+        ("/h%65althz", 400),
+        ("/healthz/x", 299),
+        ("/", 299),
+    ] {
+        assert_eq!(status(address, path).await, expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_control_surface_can_have_its_own_listener() {
+    let upstream = Upstream::answering(|_| "HTTP/1.1 299 Upstream\r\ncontent-length: 0\r\n\r\n".to_owned()).await;
+    let proxy = proxy(&format!("control_listen = [\"127.0.0.1:0\"]\n{}", pass(upstream.address)));
+    let (traffic, control) = (proxy.addresses()[0], proxy.control_addresses()[0]);
+    assert_eq!(status(control, "/healthz").await, 200);
+    assert_eq!(status(control, "/").await, 404);
+    assert_eq!(status(traffic, "/healthz").await, 299);
+    assert_eq!(status(traffic, "/").await, 299);
+}

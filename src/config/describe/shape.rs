@@ -99,8 +99,8 @@ impl fmt::Display for Shape {
 
 /// The name that was probably meant, if one is near.
 pub(crate) fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // A third of the letters may be wrong; beyond that a suggestion misleads.
-    let most = (name.chars().count() / 3).max(1);
+    // A third of the letters may be wrong (two letters that changed places are two); beyond that a suggestion misleads.
+    let most = name.chars().count().div_ceil(3);
     names.map(|other| (distance(name, other), other)).filter(|(distance, _)| *distance <= most).min().map(|near| near.1)
 }
 

@@ -19,6 +19,7 @@ mod signals;
 mod tls;
 mod upstream;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
@@ -27,6 +28,7 @@ use tokio::sync::watch;
 pub use self::error::ServeError;
 use self::server::{Server, Stop};
 use crate::config::Config;
+use crate::control::Metrics;
 
 /// Runs the proxy until SIGTERM or SIGINT.
 ///
@@ -38,7 +40,8 @@ use crate::config::Config;
 /// # Errors
 /// An address cannot be listened on, a certificate or hook document cannot be used.
 pub fn serve(config: Config) -> Result<(), ServeError> {
-    let server = Server::new(&config)?;
+    let metrics = Metrics::install().map_err(ServeError::setup)?;
+    let server = Server::new(&config, metrics)?;
     let (stop, stopped) = watch::channel(Stop::No);
     signals::watch(&server, stop)?;
     for address in server.addresses() {
@@ -51,11 +54,13 @@ pub fn serve(config: Config) -> Result<(), ServeError> {
 }
 
 /// A proxy that runs on threads of its own. It ends when it is stopped or dropped.
-#[derive(Debug)]
+///
+/// It takes no signals and records no metrics of the process, so several can run side by side.
 pub struct Proxy {
     addresses: Vec<SocketAddr>,
     control_addresses: Vec<SocketAddr>,
     stop: watch::Sender<Stop>,
+    reload: Box<dyn Fn() + Send + Sync>,
     thread: Option<JoinHandle<Result<(), ServeError>>>,
 }
 
@@ -65,12 +70,13 @@ impl Proxy {
     /// # Errors
     /// As for [`serve`].
     pub fn start(config: Config) -> Result<Self, ServeError> {
-        let server = Server::new(&config)?;
+        let server = Server::new(&config, Metrics::detached())?;
         let (stop, stopped) = watch::channel(Stop::No);
         Ok(Proxy {
             addresses: server.addresses(),
             control_addresses: server.control_addresses(),
             stop,
+            reload: Box::new(server.reload()),
             thread: Some(std::thread::spawn(move || server.run(stopped))),
         })
     }
@@ -85,6 +91,12 @@ impl Proxy {
         &self.control_addresses
     }
 
+    /// Reads the hook documents and the certificate again, as SIGHUP does for [`serve`]. What cannot be used is logged
+    /// and changes nothing.
+    pub fn reload(&self) {
+        (self.reload)();
+    }
+
     /// Accepts nothing more, waits within `shutdown_grace` for what is under way, and returns when nothing is left of
     /// the proxy. Dropping it does the same without the grace.
     pub fn stop(mut self) {
@@ -96,6 +108,12 @@ impl Proxy {
         if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
             std::panic::resume_unwind(panic);
         }
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy").field("addresses", &self.addresses).finish_non_exhaustive()
     }
 }
 

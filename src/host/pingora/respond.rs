@@ -36,11 +36,13 @@ where
     let bodiless = is_bodiless(session, parts.status);
     let head = head(session, parts, body.size_hint().exact(), bodiless)?;
     session.as_downstream_mut().write_response_header(Box::new(head)).await.map_err(|error| error.into_down())?;
+    // While a request body is unread, looking for the client would take a byte of it.
+    let can_watch = session.as_downstream_mut().is_body_done();
     loop {
         let batch = tokio::select! {
             biased;
             batch = next_batch(&mut body) => batch,
-            gone = client_gone(session) => return Err(gone),
+            gone = client_gone(session), if can_watch => return Err(gone),
         };
         let end = batch.end.is_some();
         let data = if bodiless { Bytes::new() } else { batch.data };

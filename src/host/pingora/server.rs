@@ -20,6 +20,7 @@ use super::gateway::Gateway;
 use super::setup::{Setup, Site};
 use super::tls::Certificate;
 use crate::config::Config;
+use crate::control::Metrics;
 
 /// A client's silent connection is asked for a sign of life in the background, so that a vanished client does not hold
 /// an exchange for ever.
@@ -56,13 +57,14 @@ struct Bound {
 
 impl Server {
     /// Checks everything that can be checked and binds the sockets: from now on clients can connect.
-    pub(super) fn new(config: &Config) -> Result<Self, ServeError> {
+    pub(super) fn new(config: &Config, metrics: Metrics) -> Result<Self, ServeError> {
         let certificate = config.tls.as_ref().map(Certificate::load).transpose()?;
-        let setup = Setup::new(config, POOL_SIZE)?;
+        let setup = Setup::new(config, metrics.clone(), POOL_SIZE)?;
         let listeners = bind(&config.listen)?;
         let control_listeners = bind(&config.control_listen)?;
         let runtime =
             Builder::new_multi_thread().thread_name("hookgate").enable_all().build().map_err(ServeError::runtime)?;
+        runtime.spawn(async move { metrics.keep_up().await });
         Ok(Server { runtime, listeners, control_listeners, certificate, setup, grace: config.shutdown_grace })
     }
 
@@ -77,7 +79,7 @@ impl Server {
     }
 
     /// Reads again what can change while the proxy runs.
-    pub(super) fn reload(&self) -> impl Fn() + Send + 'static + use<> {
+    pub(super) fn reload(&self) -> impl Fn() + Send + Sync + 'static + use<> {
         let certificate = self.certificate.clone();
         let hooks = self.setup.reload();
         move || {
@@ -113,8 +115,10 @@ impl Server {
             let watch = watch.clone();
             self.runtime.spawn(async move { upstream.check(watch).await });
         }
+        self.setup.readiness().set(true);
         self.runtime.block_on(async {
             let _ = stop.wait_for(|stop| *stop != Stop::No).await;
+            self.setup.readiness().set(false);
             let _ = shutdown.send(true);
             tokio::select! {
                 _ = gone.recv() => {}

@@ -54,14 +54,15 @@ pub(super) async fn send(
 }
 
 async fn write_head(session: &mut HttpSession, outline: &Outline, target: &Target, bodiless: bool) -> Result<()> {
+    let (authority, path) = (target.authority(), target.path(&outline.path_and_query));
     match session {
         HttpSession::H2(stream) => {
             let head = outline
-                .http2(target)
+                .http2(authority, &path)
                 .map_err(|error| Error::because(ErrorType::InternalError, "building the request", error))?;
             stream.write_request_header(head, bodiless)
         }
-        session => session.write_request_header(outline.http1(target)?).await,
+        session => session.write_request_header(outline.http1(authority, &path)?).await,
     }
 }
 

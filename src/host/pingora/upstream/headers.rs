@@ -7,8 +7,6 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri, request};
 use pingora::http::RequestHeader;
 
-use super::target::Target;
-
 /// Headers that concern one connection only (RFC 9110, section 7.6.1, and what is in use beside it).
 const HOP_BY_HOP: [HeaderName; 7] = [
     header::CONNECTION,
@@ -64,7 +62,7 @@ impl HeaderCase {
 /// What is the same for every attempt at one call.
 pub(super) struct Outline {
     pub(super) method: Method,
-    path_and_query: String,
+    pub(super) path_and_query: String,
     headers: HeaderMap,
     case: Option<HeaderCase>,
     length: Option<u64>,
@@ -96,11 +94,10 @@ impl Outline {
     }
 
     /// The request in the form that HTTP/1.1 sends.
-    pub(super) fn http1(&self, target: &Target) -> pingora::Result<Box<RequestHeader>> {
-        let path = target.path(&self.path_and_query);
+    pub(super) fn http1(&self, authority: &str, path: &str) -> pingora::Result<Box<RequestHeader>> {
         let mut request =
             RequestHeader::build(self.method.clone(), path.as_bytes(), Some(self.headers.len().saturating_add(2)))?;
-        request.append_header(header::HOST, target.authority())?;
+        request.append_header(header::HOST, authority)?;
         for (name, value) in &self.headers {
             match self.case.as_ref().and_then(|case| case.find(name)) {
                 Some(written) => request.append_header(written, value.clone())?,
@@ -114,12 +111,8 @@ impl Outline {
     }
 
     /// The request in the form that HTTP/2 sends: the upstream's name is in the URI.
-    pub(super) fn http2(&self, target: &Target) -> Result<Box<RequestHeader>, http::Error> {
-        let uri = Uri::builder()
-            .scheme("https")
-            .authority(target.authority())
-            .path_and_query(target.path(&self.path_and_query))
-            .build()?;
+    pub(super) fn http2(&self, authority: &str, path: &str) -> Result<Box<RequestHeader>, http::Error> {
+        let uri = Uri::builder().scheme("https").authority(authority).path_and_query(path).build()?;
         let mut request = http::Request::builder().method(self.method.clone()).uri(uri).body(())?;
         *request.headers_mut() = self.headers.clone();
         Ok(Box::new(RequestHeader::from(request.into_parts().0)))
@@ -168,6 +161,25 @@ mod tests {
         strip_hop_by_hop(&mut map);
         let left: Vec<_> = map.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
         assert_eq!(left, [("x-first", "1"), ("x-twice", "a"), ("x-twice", "b"), ("x-middle", "2"), ("x-last", "3")]);
+    }
+
+    #[test]
+    fn names_are_written_as_the_client_wrote_them() {
+        let mut written = RequestHeader::build("POST", b"/", None).unwrap();
+        for name in ["X-API-Key", "anthropic-VERSION"] {
+            written.append_header(name, "v").unwrap();
+        }
+        let mut parts = written.as_owned_parts();
+        parts.extensions.insert(HeaderCase::of(&written).unwrap());
+        let outline =
+            Outline::new(parts, Some(0), &[(HeaderName::from_static("x-own"), HeaderValue::from_static("1"))]);
+        let mut wire = Vec::new();
+        outline.http1("up.example", "/p").unwrap().header_to_h1_wire(&mut wire);
+        let wire = String::from_utf8(wire).unwrap();
+        assert_eq!(
+            wire,
+            "Host: up.example\r\nX-API-Key: v\r\nanthropic-VERSION: v\r\nx-own: 1\r\nContent-Length: 0\r\n"
+        );
     }
 
     #[test]

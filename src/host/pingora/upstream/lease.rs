@@ -27,6 +27,11 @@ impl Lease {
         self.session.as_deref_mut()
     }
 
+    /// The server wants no HTTP/2 for this: the next connections to it speak HTTP/1.1.
+    pub(super) fn prefer_http1(&self) {
+        self.connector.prefer_h1(&*self.peer);
+    }
+
     /// Gives back what may be used again; pingora closes it otherwise (`connection: close`, unread bytes).
     pub(super) async fn finish(mut self) {
         if let Some(session) = self.session.take() {

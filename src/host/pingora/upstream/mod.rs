@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
+use pingora::ErrorType;
 use pingora::connectors::http::Connector;
 use pingora::upstreams::peer::HttpPeer;
 use tokio::sync::watch;
@@ -107,7 +108,13 @@ impl Inner {
                 Ok(()) => return Ok(self.answer(lease, target, &outline.method).await),
                 Err(error) if retries < MAX_RETRIES && body.can_repeat() && failure::may_retry(&error, reused) => {
                     retries += 1;
-                    tracing::debug!(upstream = target.authority(), "a pooled connection was closed; sending again");
+                    if matches!(error.etype(), ErrorType::H2Downgrade) {
+                        lease.prefer_http1();
+                    }
+                    tracing::debug!(
+                        upstream = target.authority(),
+                        "the upstream did not take the request; sending it again"
+                    );
                 }
                 Err(error) => return Err(failure::explain(target.authority(), &error)),
             }

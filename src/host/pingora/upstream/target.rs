@@ -30,6 +30,7 @@ pub(in crate::host::pingora) struct Target {
     /// Where in `addresses` the next connection goes first: moves on when one could not be made.
     preferred: AtomicUsize,
     healthy: AtomicBool,
+    connect_timeout: Duration,
     template: HttpPeer,
 }
 
@@ -48,6 +49,7 @@ impl Target {
             config,
             preferred: AtomicUsize::new(0),
             healthy: AtomicBool::new(true),
+            connect_timeout: route.connect_timeout,
             template,
         }
     }
@@ -78,9 +80,9 @@ impl Target {
     /// The server's addresses, the one to take first at the start.
     ///
     /// # Errors
-    /// The name cannot be resolved and never was.
+    /// The name cannot be resolved within the time to connect, and never was.
     pub(super) async fn addresses(&self) -> std::io::Result<Vec<SocketAddr>> {
-        let mut addresses = self.addresses.get().await?;
+        let mut addresses = tokio::time::timeout(self.connect_timeout, self.addresses.get()).await??;
         let first = self.preferred.load(Ordering::Relaxed).checked_rem(addresses.len()).unwrap_or(0);
         addresses.rotate_left(first);
         Ok(addresses)
