@@ -1,6 +1,7 @@
 //! What passes uninspected.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 
@@ -77,6 +78,8 @@ async fn a_web_socket_is_switched_through_after_101() {
     let upstream = Upstream::start(|_, mut wire| async move {
         let request = wire.request().await.unwrap();
         assert_eq!(request.header("upgrade"), Some("websocket"));
+        // pingora loses an upgrade that is answered before it has noted that the request has no body.
+        tokio::time::sleep(Duration::from_millis(100)).await;
         wire.send("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\nhello.").await;
         let said = wire.until(".").await.unwrap();
         wire.send(format!("you said {said}")).await;

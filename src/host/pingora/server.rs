@@ -98,6 +98,8 @@ impl Server {
     /// Serves until it is told to stop. Nothing of it is left when this returns.
     pub(super) fn run(self, mut stop: watch::Receiver<Stop>) -> Result<(), ServeError> {
         let (shutdown, watch) = watch::channel(false);
+        // The sockets have queues: whoever connects now is served.
+        self.setup.readiness().set(true);
         // Every connection holds the gateway, and the gateway holds this: when all are gone, it closes.
         let (alive, mut gone) = mpsc::channel::<()>(1);
         let traffic = if self.control_listeners.is_empty() { Site::Everything } else { Site::Traffic };
@@ -115,7 +117,6 @@ impl Server {
             let watch = watch.clone();
             self.runtime.spawn(async move { upstream.check(watch).await });
         }
-        self.setup.readiness().set(true);
         self.runtime.block_on(async {
             let _ = stop.wait_for(|stop| *stop != Stop::No).await;
             self.setup.readiness().set(false);
