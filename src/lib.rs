@@ -4,9 +4,16 @@
 
 pub mod audit;
 mod body;
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "config")]
+pub mod config;
+#[cfg(feature = "control")]
+pub mod control;
 pub mod dispatch;
 mod drive;
 pub mod hooks;
+pub mod host;
 pub mod id;
 mod intercept;
 mod ledger;
@@ -18,7 +25,11 @@ mod upstream;
 pub mod wire;
 
 pub use body::{Body, BoxError};
+#[cfg(feature = "tower")]
+pub(crate) use drive::NoAnswer;
 pub use drive::{
     GuardedBody, Hookgate, HookgateBuilder, HooksMode, Inspection, OnDeny, Plan, Route, RouteKind, Subagent,
 };
+#[cfg(feature = "tower")]
+pub use host::tower::{HookFuture, HookLayer, HookService};
 pub use upstream::{Upstream, UpstreamError, UpstreamErrorKind};

@@ -58,21 +58,28 @@ impl Telling {
     /// Tells all handlers at once; their context comes in their order, within the bound of one dispatch.
     pub(super) async fn tell(self) -> Vec<AddedContext> {
         let dispatch = &self.dispatch;
+        let event = dispatch.occasion.event;
+        // Nothing is shown to anybody from here on, so that a chain needs no detail of its own.
+        let chain = || {
+            let nothing = Detail::TaskStart { title: None };
+            Chain::new(event, nothing, Cow::Borrowed(""), dispatch.hooks.redaction(), None)
+        };
         let answers = join_all(self.handlers.into_iter().map(|(handler, body)| async move {
             let mut run = Run::start(dispatch, &handler);
             let answer = run.ask(dispatch, body).await;
-            (handler, run, answer)
+            if event.accepts_context() {
+                return Some((handler, run, answer));
+            }
+            // Nothing that the others answer can change what this one did: it is recorded at once.
+            run.finish(chain().take(&handler, answer).0);
+            None
         }))
         .await;
-        // Nothing is shown to anybody from here on, so that the chain needs no detail of its own.
-        let nothing = Detail::TaskStart { title: None };
-        let redaction = dispatch.hooks.redaction();
-        let mut chain = Chain::new(dispatch.occasion.event, nothing, Cow::Borrowed(""), redaction, None);
-        for (handler, run, answer) in answers {
-            let (ruling, _) = chain.take(&handler, answer);
-            run.finish(ruling);
+        let mut together = chain();
+        for (handler, run, answer) in answers.into_iter().flatten() {
+            run.finish(together.take(&handler, answer).0);
         }
-        match chain.finish() {
+        match together.finish() {
             Verdict { decision: Decision::Allow, context } => context,
             _ => Vec::new(),
         }

@@ -63,14 +63,14 @@ impl Dispatcher {
         if handlers.is_empty() {
             return Verdict::allow();
         }
+        let dispatch = Dispatch::new(self, hooks, occasion, detail.attempt());
         let max = self.inner.max_gated_bytes;
         if let Some((what, len)) = detail.judged()
             && len > max
         {
             let what = format!("{what} has {len} bytes, more than max_gated_bytes = {max}");
-            return self.undecidable(hooks, occasion, FailureKind::TooLargeInput, &what);
+            return Self::unasked(&dispatch, FailureKind::TooLargeInput, &what);
         }
-        let dispatch = Dispatch::new(self, hooks, occasion, detail.attempt());
         let tool = occasion.full_name().unwrap_or_default();
         let mut chain = Chain::new(occasion.event, detail, tool, hooks.redaction(), schema);
         for handler in &handlers {
@@ -92,10 +92,13 @@ impl Dispatcher {
     /// up to the first that refuses. `what` says in a few words what is wrong; it is part of the reason, so it holds
     /// nothing of the input.
     pub fn undecidable(&self, hooks: &Arc<HookSet>, occasion: &Occasion, kind: FailureKind, what: &str) -> Verdict {
-        let dispatch = Dispatch::new(self, hooks, occasion, 1);
-        for handler in hooks.concerned(occasion) {
-            let run = Run::start(&dispatch, &handler);
-            let (mut ruling, decision) = failed(occasion.event, &handler, Failure::new(kind, what));
+        Self::unasked(&Dispatch::new(self, hooks, occasion, 1), kind, what)
+    }
+
+    fn unasked(dispatch: &Dispatch, kind: FailureKind, what: &str) -> Verdict {
+        for handler in dispatch.hooks.concerned(&dispatch.occasion) {
+            let run = Run::start(dispatch, &handler);
+            let (mut ruling, decision) = failed(handler.event, &handler, Failure::new(kind, what));
             if kind == FailureKind::MalformedInput {
                 ruling = Ruling { outcome: AuditOutcome::MalformedInput, failure: None, ..ruling };
             }
@@ -144,5 +147,64 @@ impl Dispatcher {
     /// Whether this `x-hookgate-dispatch` header is one that a handler of ours was given, and still holds.
     pub fn is_own_traffic(&self, header: &[u8]) -> bool {
         self.inner.key.verify(header, Timestamp::now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::{Decision, HandlerAnswer, TransportError};
+    use crate::hooks::{Event, Plane};
+    use crate::id::SessionKey;
+    use bytes::Bytes;
+    use futures_util::future::BoxFuture;
+
+    /// A transport that must not be used.
+    struct Never;
+
+    impl HandlerTransport for Never {
+        fn send(
+            &self,
+            request: http::Request<Bytes>,
+            _: usize,
+        ) -> BoxFuture<'static, Result<HandlerAnswer, TransportError>> {
+            panic!("sent to {}", request.uri())
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_to_a_host_that_is_not_allowed() {
+        for (mode, outcome) in [("open", AuditOutcome::FailedOpen), ("closed", AuditOutcome::FailedClosed)] {
+            let document = format!(
+                r#"{{"version":1,"hooks":{{"Stop":[
+                    {{"id":"h","type":"http","url":"https://hooks.example.com/","failureMode":"{mode}"}}]}}}}"#
+            );
+            let hooks = HookSet::builder().allowed_hosts(["hooks.example.com"]).document("d", document.as_bytes());
+            let hooks = Arc::new(hooks.build().unwrap().without_allowed_hosts());
+            let log = AuditLog::new(10, 10);
+            let dispatcher = Dispatcher::new(Arc::new(Never), log, DispatchKey::random(), &Limits::default());
+            let session = SessionKey { tenant: "default".into(), session: "s".into() };
+            let occasion = Occasion {
+                event: Event::Stop,
+                session: session.clone(),
+                turn_id: None,
+                tool_call_id: None,
+                task_id: None,
+                agent_id: None,
+                parent_agent_id: None,
+                model: None,
+                plane: Plane::Model,
+                route: "r".into(),
+                name: None,
+                server: None,
+            };
+            let detail =
+                Detail::Stop { response: "r".into(), stop_reason: "end_turn".into(), attempt: 1, max_attempts: 4 };
+            let verdict = dispatcher.gate(&hooks, &occasion, detail, None).await;
+            assert_eq!(matches!(verdict.decision, Decision::Deny { .. }), mode == "closed");
+            let records = dispatcher.audit().session(&session, &crate::audit::AuditQuery::default()).items;
+            assert_eq!((records[0].outcome, records[0].failure), (outcome, Some(FailureKind::BlockedHost)));
+            assert!(records[0].reason.as_deref().unwrap().contains("hooks.example.com"));
+        }
     }
 }

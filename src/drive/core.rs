@@ -4,17 +4,24 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode, request};
+use futures_util::future::{BoxFuture, ready};
+use http::{HeaderMap, Request, Response, request};
 
 use super::body::GuardedBody;
-use super::route::{self, Inspection, Plan, Route, Subagent};
-use crate::Body;
+use super::exchange;
+use super::route::{self, Inspection, Plan, Route, RouteKind, Subagent};
 use crate::audit::AuditLog;
-use crate::dispatch::{DispatchKey, Dispatcher, HandlerTransport};
+use crate::dispatch::{DispatchKey, Dispatcher, HandlerAnswer, HandlerTransport, ToolSchemas, TransportError};
 use crate::hooks::{Event, HookSet};
+use crate::ledger::Ledger;
 use crate::limits::Limits;
 use crate::upstream::Upstream;
 use crate::wire::protocol::Surface;
+
+/// The header by which a handler's own calls through hookgate are known.
+const DISPATCH_HEADER: &str = "x-hookgate-dispatch";
+/// Compiled tool schemas that are kept.
+const SCHEMAS: usize = 256;
 
 /// The core: hooks, what is remembered of sessions, and the audit. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -25,6 +32,8 @@ pub struct Hookgate {
 pub(super) struct Inner {
     pub(super) hooks: ArcSwap<HookSet>,
     pub(super) dispatcher: Dispatcher,
+    pub(super) ledger: Ledger,
+    pub(super) schemas: ToolSchemas,
     pub(super) limits: Limits,
     pub(super) subagents: Vec<Subagent>,
     pub(super) mode: HooksMode,
@@ -87,7 +96,29 @@ impl HookgateBuilder {
 
     /// The core.
     pub fn build(self) -> Hookgate {
-        todo!()
+        let audit = AuditLog::new(self.limits.audit_per_session, self.limits.max_sessions);
+        let transport = self.transport.unwrap_or_else(|| Arc::new(NoTransport));
+        let dispatcher = Dispatcher::new(transport, audit, DispatchKey::random(), &self.limits);
+        Hookgate {
+            inner: Arc::new(Inner {
+                hooks: ArcSwap::from_pointee(self.hooks),
+                dispatcher,
+                ledger: Ledger::new(self.limits.clone()),
+                schemas: ToolSchemas::new(SCHEMAS),
+                limits: self.limits,
+                subagents: self.subagents,
+                mode: self.mode,
+            }),
+        }
+    }
+}
+
+/// Stands in where no transport was given.
+struct NoTransport;
+
+impl HandlerTransport for NoTransport {
+    fn send(&self, _: Request<Bytes>, _: usize) -> BoxFuture<'static, Result<HandlerAnswer, TransportError>> {
+        Box::pin(ready(Err(TransportError::new("this build has no transport to handlers"))))
     }
 }
 
@@ -120,8 +151,34 @@ impl Hookgate {
 
     /// Says from a request's head what is to be done with it. The path must be without the route's prefix.
     pub fn plan(&self, route: &Arc<Route>, head: &request::Parts) -> Plan {
-        let _ = (route, head);
-        todo!()
+        let inner = &self.inner;
+        if inner.mode == HooksMode::Off {
+            tracing::warn!(route = &*route.name, "hooks are switched off: nothing is inspected");
+            return Plan::Pass;
+        }
+        if route.kind == RouteKind::Passthrough || inner.hooks.load().is_empty() && inner.ledger.is_blank() {
+            return Plan::Pass;
+        }
+        if head.headers.get(DISPATCH_HEADER).is_some_and(|token| inner.dispatcher.is_own_traffic(token.as_bytes())) {
+            return Plan::Pass;
+        }
+        let inspect = |protocol, counting| {
+            let body_limit = inner.limits.max_request_bytes;
+            Plan::Inspect(Inspection { route: route.clone(), protocol, counting, body_limit })
+        };
+        match Surface::of(&head.method, head.uri.path()) {
+            Surface::Conversation(protocol) => inspect(protocol, false),
+            Surface::Count(protocol) => inspect(protocol, true),
+            Surface::Helper => Plan::Pass,
+            Surface::Unknown if !self.gates() || route.allows_uninspected(head.uri.path()) => Plan::Pass,
+            Surface::Unknown => Plan::Refuse(route.refuse_uninspected(head)),
+        }
+    }
+
+    /// Whether a handler is configured that may refuse or change something.
+    pub(super) fn gates(&self) -> bool {
+        let hooks = self.inner.hooks.load();
+        Event::ALL.into_iter().any(|event| event.gates() && hooks.has(event))
     }
 
     /// Removes hookgate's own headers from what goes upstream; hosts call it for [`Plan::Pass`].
@@ -137,7 +194,6 @@ impl Hookgate {
         request: Request<Bytes>,
         upstream: Arc<dyn Upstream>,
     ) -> Response<GuardedBody> {
-        let _ = (inspection, request, upstream, StatusCode::OK, Event::Stop, Surface::Helper, Body::empty());
-        todo!()
+        exchange::run(self.clone(), inspection, request, upstream).await
     }
 }

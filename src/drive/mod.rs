@@ -1,9 +1,21 @@
 //! The one place where the machines of `intercept` meet the dispatcher, the ledger and the upstream.
 
+mod answer;
 mod body;
 mod core;
+mod decide;
+mod decode;
+mod exchange;
+mod identity;
+mod meter;
+mod prompts;
+mod results;
 mod route;
+mod stream;
+mod whole;
 
 pub use self::body::GuardedBody;
 pub use self::core::{Hookgate, HookgateBuilder, HooksMode};
+#[cfg(feature = "tower")]
+pub(crate) use self::exchange::NoAnswer;
 pub use self::route::{Inspection, OnDeny, Plan, Route, RouteKind, Subagent};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
 use crate::Body;
-use crate::wire::protocol::{Protocol, Surface};
+use crate::wire::anthropic::is_plain_path;
+use crate::wire::protocol::Protocol;
 
 /// A route as the core needs it: where it leads is the host's business.
 #[derive(Clone, Debug)]
@@ -43,6 +44,24 @@ impl Route {
     pub fn allow_uninspected<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
         self.allow_uninspected = paths.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Whether a path may pass without inspection. An allowed path allows what is below it, as far as no server could read
+    /// it as another path.
+    pub(super) fn allows_uninspected(&self, path: &str) -> bool {
+        self.allow_uninspected.iter().any(|allowed| {
+            let below = path.strip_prefix(allowed.trim_end_matches('/'));
+            path == allowed || below.is_some_and(|rest| rest.starts_with('/') && is_plain_path(path))
+        })
+    }
+
+    /// The answer to a request that cannot be inspected.
+    pub(super) fn refuse_uninspected(&self, head: &http::request::Parts) -> Response<Body> {
+        let (method, path) = (&head.method, head.uri.path());
+        let message = format!(
+            "hookgate cannot inspect {method} {path}, and a hook that may refuse or change something is configured; to let it pass without inspection, add it to the route: allow_uninspected = [{path:?}]"
+        );
+        error(Protocol::Anthropic, StatusCode::BAD_REQUEST, &message)
     }
 
     /// Sets [`Route::on_deny`].
@@ -141,13 +160,5 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     let ours: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with("x-hookgate-")).cloned().collect();
     for name in ours {
         headers.remove(name);
-    }
-}
-
-/// What a path of a model route leads to.
-pub(super) fn surface(route: &Route, head: &http::request::Parts) -> Surface {
-    match route.kind {
-        RouteKind::Passthrough => Surface::Helper,
-        RouteKind::Model => Surface::of(&head.method, head.uri.path()),
     }
 }

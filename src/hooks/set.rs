@@ -21,7 +21,7 @@ use super::{Event, Handler, HookErrors, Occasion, Redaction};
 /// assert_eq!(set.matching(Event::PreToolUse, Some("read")).count(), 0);
 ///
 /// let errors = HookSet::builder().document("hooks.json", document).build().unwrap_err();
-/// assert!(errors.to_string().starts_with("hooks.json:2:43: $.hooks.PreToolUse[0].url: "), "{errors}");
+/// assert!(errors.to_string().starts_with("hooks.json:2:45: $.hooks.PreToolUse[0].url: "), "{errors}");
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HookSet {
@@ -68,6 +68,16 @@ impl HookSet {
         self.matching(occasion.event, name.as_deref()).cloned().collect()
     }
 
+    /// The same set with no handler but those of that id.
+    #[must_use]
+    pub fn only(&self, id: &str) -> HookSet {
+        let mut only = self.clone();
+        for handlers in &mut only.by_event {
+            handlers.retain(|handler| *handler.id == *id);
+        }
+        only
+    }
+
     /// All handlers, event by event.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Handler>> {
         self.by_event.iter().flatten()
@@ -76,6 +86,13 @@ impl HookSet {
     /// Whether an address is on a host that handlers may be on.
     pub fn allows_host(&self, url: &url::Url) -> bool {
         self.allowed_hosts.allows(url)
+    }
+
+    /// A set that was compiled wrongly, to test what is checked again before a request leaves.
+    #[cfg(test)]
+    pub(crate) fn without_allowed_hosts(mut self) -> Self {
+        self.allowed_hosts = AllowedHosts::default();
+        self
     }
 
     /// What handlers must not see.

@@ -7,11 +7,11 @@ use crate::wire::json::{Cursor, Kind, find_duplicate};
 
 /// Why a call cannot be judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unjudgeable {
+pub(crate) struct Unjudgeable {
     /// The kind of failure that handlers' failure modes are asked about.
-    pub kind: FailureKind,
+    pub(crate) kind: FailureKind,
     /// What is wrong, in a few words.
-    pub what: String,
+    pub(crate) what: String,
 }
 
 /// Checks that a call's arguments are one JSON object that every reader reads alike. They are never repaired: a tool that
@@ -21,7 +21,7 @@ pub struct Unjudgeable {
 /// assert!(judgeable(&Bytes::from_static(b"{\"a\":1}")).is_ok());
 /// assert!(judgeable(&Bytes::from_static(b"{\"a\":1")).is_err());
 /// ```
-pub fn judgeable(input: &Bytes) -> Result<(), Unjudgeable> {
+pub(crate) fn judgeable(input: &Bytes) -> Result<(), Unjudgeable> {
     let malformed = |what: String| Unjudgeable { kind: FailureKind::MalformedInput, what };
     match Cursor::new(input).kind() {
         Ok(Kind::Object) => {}

@@ -5,7 +5,7 @@ const CLOSE: &str = "</hook-context>";
 
 /// Marks a handler's text. Marks within it are taken out, so that no text can pretend to end it and go on as the user.
 /// `about` are names and values for the opening mark.
-pub fn mark(text: &str, about: &[(&str, &str)]) -> String {
+pub(crate) fn mark(text: &str, about: &[(&str, &str)]) -> String {
     let about: Vec<String> = about.iter().map(|(name, value)| format!(" {name}=\"{}\"", plain(value))).collect();
     format!("{OPEN}{}>\n{}\n{CLOSE}", about.join(""), without_marks(text))
 }

@@ -1,6 +1,6 @@
 //! Sans-IO machines: bytes and verdicts in, bytes and questions out. Nothing here waits or reads a clock.
 
-pub mod call;
-pub mod context;
-pub mod round;
-pub mod stream;
+pub(crate) mod call;
+pub(crate) mod context;
+pub(crate) mod round;
+pub(crate) mod stream;

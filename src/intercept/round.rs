@@ -6,41 +6,42 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::ledger::SuppliedResult;
+use crate::wire::answer::Usage;
 use crate::wire::protocol::Protocol;
 
 /// What may happen to one answer.
 #[derive(Clone)]
-pub struct Policy {
+pub(crate) struct Policy {
     /// The protocol.
-    pub protocol: Protocol,
+    pub(crate) protocol: Protocol,
     /// Whether a call of this name must be decided before it is released. `None` when no call must.
-    pub gated: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
+    pub(crate) gated: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
     /// Whether the end of the turn must be decided.
-    pub stop_gated: bool,
+    pub(crate) stop_gated: bool,
     /// Whether the blocks are recorded, because something may have to be said again.
-    pub record: bool,
+    pub(crate) record: bool,
     /// Whether refused calls are told to the model in the same answer.
-    pub feedback: bool,
+    pub(crate) feedback: bool,
     /// How often that may happen in one answer.
-    pub max_deny_rounds: u32,
+    pub(crate) max_deny_rounds: u32,
     /// The most bytes held or recorded.
-    pub max_held: usize,
+    pub(crate) max_held: usize,
     /// The pause between keep-alives.
-    pub keepalive: Duration,
+    pub(crate) keepalive: Duration,
     /// The longest time that the answer may be held in all.
-    pub max_hold: Duration,
+    pub(crate) max_hold: Duration,
 }
 
 impl Policy {
     /// Whether a call of this name must be decided.
-    pub fn is_gated(&self, name: &str) -> bool {
+    pub(crate) fn is_gated(&self, name: &str) -> bool {
         self.gated.as_ref().is_some_and(|gated| gated(name))
     }
 }
 
 /// What was decided about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallVerdict {
+pub(crate) enum CallVerdict {
     /// It goes to the client as it is.
     Allow,
     /// It goes to the client with these arguments.
@@ -51,7 +52,7 @@ pub enum CallVerdict {
 
 /// What was decided about the end of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StopVerdict {
+pub(crate) enum StopVerdict {
     /// The turn ends.
     End,
     /// The model goes on, told this as if by the user.
@@ -62,24 +63,24 @@ pub enum StopVerdict {
 
 /// What a finished round consists of.
 #[derive(Debug)]
-pub struct Finished<'a> {
+pub(crate) struct Finished<'a> {
     /// Calls that the client got or will get.
-    pub shown_calls: usize,
+    pub(crate) shown_calls: usize,
     /// Calls that it did not get, with what the model is to read.
-    pub denied: &'a [SuppliedResult],
+    pub(crate) denied: &'a [SuppliedResult],
     /// Something was withheld because it was cut off.
-    pub truncated: bool,
+    pub(crate) truncated: bool,
     /// Everything in it can be said again.
-    pub repeatable: bool,
+    pub(crate) repeatable: bool,
     /// Continuations of this answer so far because of denials.
-    pub deny_rounds: u32,
+    pub(crate) deny_rounds: u32,
     /// The provider's stop reason.
-    pub stop_reason: &'a str,
+    pub(crate) stop_reason: &'a str,
 }
 
 /// What follows a finished round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conclusion {
+pub(crate) enum Conclusion {
     /// The answer is complete as it stands.
     Deliver,
     /// The model is told the refusals and goes on in the same answer.
@@ -92,7 +93,7 @@ pub enum Conclusion {
 
 /// The rules: a refusal that leaves the client nothing to do must reach the model or the user at once; a call that the
 /// client will run ends neither the turn nor the answer's honesty; what was cut off is not an end.
-pub fn conclude(policy: &Policy, round: &Finished<'_>) -> Conclusion {
+pub(crate) fn conclude(policy: &Policy, round: &Finished<'_>) -> Conclusion {
     if round.shown_calls > 0 {
         return Conclusion::Deliver;
     }
@@ -107,7 +108,28 @@ pub fn conclude(policy: &Policy, round: &Finished<'_>) -> Conclusion {
 }
 
 /// The refusals as one text.
-pub fn reasons(denied: &[SuppliedResult]) -> String {
+pub(crate) fn reasons(denied: &[SuppliedResult]) -> String {
     let texts: Vec<&str> = denied.iter().map(|result| result.text.as_str()).collect();
     texts.join("\n")
+}
+
+/// What the provider bills for one answer: all its rounds, of which the client's figures show only a part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Billed {
+    /// Rounds with the model.
+    pub(crate) rounds: u64,
+    /// Tokens that went in.
+    pub(crate) input: u64,
+    /// Tokens that came out.
+    pub(crate) output: u64,
+}
+
+impl Billed {
+    /// Adds a round.
+    pub(crate) fn add(&mut self, protocol: Protocol, started: &Usage, ended: &Usage) {
+        let (input, output) = (protocol.input_figure(), protocol.output_figure());
+        self.rounds += 1;
+        self.input += ended.number(input).max(started.number(input));
+        self.output += ended.number(output);
+    }
 }

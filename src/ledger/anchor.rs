@@ -12,18 +12,18 @@ use crate::wire::json::Str;
 
 /// The anchors of a request's messages.
 #[derive(Clone, Debug)]
-pub struct Anchors {
+pub(crate) struct Anchors {
     /// For each message, the chain of all messages before it.
-    pub before: Vec<Digest>,
+    pub(crate) before: Vec<Digest>,
     /// For each message, its own digest.
-    pub own: Vec<Digest>,
+    pub(crate) own: Vec<Digest>,
     /// The chain of all messages.
-    pub end: Digest,
+    pub(crate) end: Digest,
 }
 
 impl Anchors {
     /// Computes the anchors. Instructions in mid-conversation are passed over: clients add and move them.
-    pub fn of(conversation: &Conversation) -> Self {
+    pub(crate) fn of(conversation: &Conversation) -> Self {
         let mut chain = Digest::EMPTY;
         let mut before = Vec::with_capacity(conversation.messages.len());
         let mut own = Vec::with_capacity(conversation.messages.len());
@@ -39,13 +39,13 @@ impl Anchors {
     }
 
     /// The identity of the prompt in message `index`.
-    pub fn prompt(&self, index: usize) -> Digest {
+    pub(crate) fn prompt(&self, index: usize) -> Digest {
         link(self.before[index], self.own[index])
     }
 }
 
 /// The chain after one more message.
-pub fn link(chain: Digest, message: Digest) -> Digest {
+pub(crate) fn link(chain: Digest, message: Digest) -> Digest {
     let mut hasher = Hasher::new();
     hasher.digest(chain);
     hasher.digest(message);
@@ -59,19 +59,19 @@ fn of_message(conversation: &Conversation, message: &Message) -> Digest {
 }
 
 /// The digest of a message that the model answers with these blocks.
-pub fn of_answer<'a>(blocks: impl IntoIterator<Item = &'a BlockKind>) -> Digest {
+pub(crate) fn of_answer<'a>(blocks: impl IntoIterator<Item = &'a BlockKind>) -> Digest {
     let mut digest = MessageDigest::new(Role::Assistant);
     blocks.into_iter().for_each(|kind| digest.block(kind));
     digest.finish()
 }
 
 /// The digest of one finished block, to be compared with [`of_part`].
-pub fn of_block(block: &Block) -> Digest {
+pub(crate) fn of_block(block: &Block) -> Digest {
     of_answer([&block.kind])
 }
 
 /// The digest of one part of a model's message.
-pub fn of_part(conversation: &Conversation, part: &Part) -> Digest {
+pub(crate) fn of_part(conversation: &Conversation, part: &Part) -> Digest {
     let mut digest = MessageDigest::new(Role::Assistant);
     digest.part(conversation, part);
     digest.finish()

@@ -3,12 +3,11 @@
 mod anchor;
 mod record;
 mod rewrite;
-mod splice;
 mod store;
 mod thread;
 
-pub use anchor::Anchors;
-pub use record::{After, AnswerRecord, RecordedBlock, Round, Shown, SuppliedResult};
-pub use rewrite::{Known, PromptDecision, rewrite, told};
-pub use store::{DeclaredTool, Ledger, Lineage, View};
-pub use thread::{Attempt, Once, Thread};
+pub(crate) use anchor::Anchors;
+pub(crate) use record::{After, AnswerRecord, RecordedBlock, Round, Shown, SuppliedResult};
+pub(crate) use rewrite::{Known, PromptDecision, rewrite, told};
+pub(crate) use store::{DeclaredTool, Ledger, Lineage, View};
+pub(crate) use thread::{Attempt, Thread};

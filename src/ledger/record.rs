@@ -8,25 +8,25 @@ use crate::wire::answer::{Block, BlockKind};
 
 /// One answer as the client got it, and as it really was.
 #[derive(Clone, Debug, Default)]
-pub struct AnswerRecord {
+pub(crate) struct AnswerRecord {
     /// Its rounds: what the model said each time, and what hookgate told it after.
-    pub rounds: Vec<Round>,
+    pub(crate) rounds: Vec<Round>,
 }
 
 /// One round of an answer.
 #[derive(Clone, Debug, Default)]
-pub struct Round {
+pub(crate) struct Round {
     /// The model's blocks in order.
-    pub blocks: Vec<RecordedBlock>,
+    pub(crate) blocks: Vec<RecordedBlock>,
     /// What hookgate said after them.
-    pub after: After,
+    pub(crate) after: After,
     /// Tokens that the model gave in this round.
-    pub output_tokens: u64,
+    pub(crate) output_tokens: u64,
 }
 
 /// What hookgate tells the model after a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum After {
+pub(crate) enum After {
     /// Nothing: the round is the answer's last, and all its calls are the client's.
     #[default]
     Nothing,
@@ -38,25 +38,25 @@ pub enum After {
 
 /// A result that hookgate gives in the place of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SuppliedResult {
+pub(crate) struct SuppliedResult {
     /// The call.
-    pub call_id: String,
+    pub(crate) call_id: String,
     /// What the model reads.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// A block of a round.
 #[derive(Clone, Debug)]
-pub struct RecordedBlock {
+pub(crate) struct RecordedBlock {
     /// What it is. Texts of calls' inputs are those that the client got.
-    pub block: Block,
+    pub(crate) block: Block,
     /// Who knows it.
-    pub shown: Shown,
+    pub(crate) shown: Shown,
 }
 
 /// Who knows a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub(crate) enum Shown {
     /// The model said it and the client got it.
     Both,
     /// The model said it; the client never saw it.
@@ -67,7 +67,7 @@ pub enum Shown {
 
 impl AnswerRecord {
     /// Whether the client's view of this answer differs from the model's.
-    pub fn differs(&self) -> bool {
+    pub(crate) fn differs(&self) -> bool {
         self.rounds.len() > 1
             || self.rounds.iter().any(|round| {
                 round.after != After::Nothing || round.blocks.iter().any(|block| block.shown != Shown::Both)
@@ -75,17 +75,17 @@ impl AnswerRecord {
     }
 
     /// The digest of the message that the client will send back.
-    pub fn shown_digest(&self) -> Digest {
+    pub(crate) fn shown_digest(&self) -> Digest {
         anchor::of_answer(self.shown().map(|block| &block.block.kind))
     }
 
     /// What the client got, in order.
-    pub fn shown(&self) -> impl Iterator<Item = &RecordedBlock> {
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &RecordedBlock> {
         self.rounds.iter().flat_map(|round| &round.blocks).filter(|block| block.shown != Shown::ModelOnly)
     }
 
     /// The digest of the ids of the calls that the client got; `None` when it got none.
-    pub fn calls_digest(&self) -> Option<Digest> {
+    pub(crate) fn calls_digest(&self) -> Option<Digest> {
         calls_digest(self.shown().filter_map(|recorded| match &recorded.block.kind {
             BlockKind::Call(call) => Some(call.id.as_str()),
             _ => None,
@@ -93,7 +93,7 @@ impl AnswerRecord {
     }
 
     /// The results that belong beside the client's own in its next message.
-    pub fn open_results(&self) -> &[SuppliedResult] {
+    pub(crate) fn open_results(&self) -> &[SuppliedResult] {
         match self.rounds.last().map(|round| &round.after) {
             Some(After::Results(results)) => results,
             _ => &[],
@@ -103,18 +103,18 @@ impl AnswerRecord {
 
 impl Round {
     /// The blocks as they stand in a message to the model; `None` when one of them cannot be said again.
-    pub fn model_parts(&self) -> Option<Vec<Bytes>> {
+    pub(crate) fn model_parts(&self) -> Option<Vec<Bytes>> {
         self.model_blocks().map(|block| block.json.clone()).collect()
     }
 
     /// The blocks that the model said.
-    pub fn model_blocks(&self) -> impl Iterator<Item = &Block> {
+    pub(crate) fn model_blocks(&self) -> impl Iterator<Item = &Block> {
         self.blocks.iter().filter(|block| block.shown != Shown::ClientOnly).map(|block| &block.block)
     }
 }
 
 /// The digest of a list of call ids; `None` when it is empty.
-pub fn calls_digest<'a>(ids: impl Iterator<Item = &'a str>) -> Option<Digest> {
+pub(crate) fn calls_digest<'a>(ids: impl Iterator<Item = &'a str>) -> Option<Digest> {
     let mut hasher = crate::id::Hasher::new().add(b"calls");
     let mut any = false;
     for id in ids {

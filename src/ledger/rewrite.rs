@@ -4,26 +4,25 @@ use bytes::Bytes;
 
 use super::anchor::{self, Anchors};
 use super::record::{After, AnswerRecord, Round, Shown, SuppliedResult, calls_digest};
-use super::splice::{Inserts, splice};
 use crate::id::Digest;
 use crate::wire::answer::BlockKind;
 use crate::wire::conversation::{Conversation, Message, Part, PartKind, Role};
-use crate::wire::json::{Edits, Span, quote};
+use crate::wire::json::{Edits, Inserts, Span, quote, splice};
 use crate::wire::protocol::Protocol;
 
 /// What was decided about a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PromptDecision {
+pub(crate) struct PromptDecision {
     /// Why it was refused, if it was.
-    pub denied: Option<String>,
+    pub(crate) denied: Option<String>,
     /// What stands in its place.
-    pub replacement: Option<String>,
+    pub(crate) replacement: Option<String>,
     /// What follows it, delimited and ready to be read by the model.
-    pub context: Vec<String>,
+    pub(crate) context: Vec<String>,
 }
 
 /// What is known about a history: the ledger answers, tests may.
-pub trait Known {
+pub(crate) trait Known {
     /// The decision about a prompt.
     fn prompt(&self, prompt: Digest) -> Option<PromptDecision>;
     /// The record of an answer: by the chain before it and its digest, else by its calls.
@@ -39,7 +38,7 @@ struct Turn {
 
 /// Collects the edits that make the history true. `pending` are results that belong into the first user message, with
 /// server-side history.
-pub fn rewrite(
+pub(crate) fn rewrite(
     protocol: Protocol,
     conversation: &Conversation,
     anchors: &Anchors,
@@ -251,7 +250,7 @@ fn restore(
 }
 
 /// What hookgate said after a round, as a message.
-pub fn told(protocol: Protocol, round: &Round) -> Option<Bytes> {
+pub(crate) fn told(protocol: Protocol, round: &Round) -> Option<Bytes> {
     match &round.after {
         After::Nothing => None,
         After::Results(supplied) => Some(protocol.user_message(&results(protocol, supplied.clone()))),

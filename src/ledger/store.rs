@@ -11,7 +11,7 @@ use lru::LruCache;
 use super::anchor::link;
 use super::record::{AnswerRecord, SuppliedResult};
 use super::rewrite::{Known, PromptDecision};
-use super::thread::{Thread, bounded};
+use super::thread::{Once, Thread, bounded};
 use crate::id::{Digest, SessionKey, ThreadKey};
 use crate::limits::Limits;
 
@@ -25,7 +25,7 @@ const PLACES_PER_SESSION: usize = 16;
 /// Decisions are kept by thread. Since a client can go on with an old history under a new session id, they are also found
 /// within the tenant by their anchors, which no other history shares.
 #[derive(Debug)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     threads: DashMap<ThreadKey, Arc<Thread>>,
     sessions: DashMap<SessionKey, Session>,
     prompts: DashMap<Place, PromptDecision>,
@@ -42,37 +42,39 @@ type Place = (Arc<str>, Digest);
 #[derive(Debug)]
 struct Session {
     seen: Instant,
+    /// Whether its start was dispatched.
+    started: Once<()>,
     /// Digests of the prompts that calls handed to sub-agents.
     delegated: LruCache<Digest, ()>,
 }
 
 /// What an answer's id leads to, with server-side history.
 #[derive(Clone, Debug)]
-pub struct Lineage {
+pub(crate) struct Lineage {
     /// The thread that the answer belongs to.
-    pub thread: ThreadKey,
+    pub(crate) thread: ThreadKey,
     /// The id under which the provider knows the answer's end, when it is another one.
-    pub real: Option<String>,
+    pub(crate) real: Option<String>,
     /// Results that the provider still misses.
-    pub missing: Vec<SuppliedResult>,
+    pub(crate) missing: Vec<SuppliedResult>,
     /// The turn that the answer belongs to.
-    pub turn: Digest,
+    pub(crate) turn: Digest,
     /// The body members that declare the tools, which later requests of the thread leave out.
-    pub tools: Arc<[DeclaredTool]>,
+    pub(crate) tools: Arc<[DeclaredTool]>,
 }
 
 /// A tool as an earlier request declared it.
 #[derive(Clone, Debug)]
-pub struct DeclaredTool {
+pub(crate) struct DeclaredTool {
     /// The tool's name.
-    pub name: String,
+    pub(crate) name: String,
     /// The JSON Schema of its arguments.
-    pub schema: Option<bytes::Bytes>,
+    pub(crate) schema: Option<bytes::Bytes>,
 }
 
 impl Ledger {
     /// An empty ledger.
-    pub fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Ledger {
             threads: DashMap::new(),
             sessions: DashMap::new(),
@@ -85,16 +87,16 @@ impl Ledger {
     }
 
     /// Whether nothing was ever decided, so that no history needs to be looked at.
-    pub fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         !self.used.load(Ordering::Acquire)
     }
 
     /// The thread, and whether its session is new to this process.
-    pub fn open(&self, key: &ThreadKey, now: Instant) -> (Arc<Thread>, bool) {
+    pub(crate) fn open(&self, key: &ThreadKey, now: Instant) -> (Arc<Thread>, bool) {
         let mut new = false;
         let mut session = self.sessions.entry(key.session.clone()).or_insert_with(|| {
             new = true;
-            Session { seen: now, delegated: bounded(DELEGATIONS) }
+            Session { seen: now, started: Once::default(), delegated: bounded(DELEGATIONS) }
         });
         session.seen = now;
         drop(session);
@@ -138,19 +140,26 @@ impl Ledger {
         }
     }
 
+    /// The place that says whether the session's start was dispatched.
+    pub(crate) fn session_start(&self, key: &SessionKey) -> Once<()> {
+        self.sessions.get(key).map(|session| session.started.clone()).unwrap_or_default()
+    }
+
     /// Makes the decision about a prompt known to the thread's tenant.
-    pub fn share_prompt(&self, thread: &Thread, prompt: Digest, decision: PromptDecision) {
-        self.used.store(true, Ordering::Release);
+    pub(crate) fn share_prompt(&self, thread: &Thread, prompt: Digest, decision: PromptDecision) {
+        if decision != PromptDecision::default() {
+            self.used.store(true, Ordering::Release);
+        }
         self.prompts.insert((thread.key.session.tenant.clone(), prompt), decision);
     }
 
     /// The decision about a prompt that another thread of the tenant took.
-    pub fn shared_prompt(&self, thread: &Thread, prompt: Digest) -> Option<PromptDecision> {
+    pub(crate) fn shared_prompt(&self, thread: &Thread, prompt: Digest) -> Option<PromptDecision> {
         self.prompts.get(&(thread.key.session.tenant.clone(), prompt)).map(|decision| decision.clone())
     }
 
     /// Records an answer that the client will send back in another form than the model knows it.
-    pub fn commit_answer(&self, thread: &Thread, before: Digest, record: AnswerRecord) {
+    pub(crate) fn commit_answer(&self, thread: &Thread, before: Digest, record: AnswerRecord) {
         self.used.store(true, Ordering::Release);
         let place = link(before, record.shown_digest());
         let record = Arc::new(record);
@@ -159,42 +168,42 @@ impl Ledger {
     }
 
     /// Records what the model is to read after the result of a call.
-    pub fn commit_context(&self, thread: &Thread, call_id: &str, context: Vec<String>) {
+    pub(crate) fn commit_context(&self, thread: &Thread, call_id: &str, context: Vec<String>) {
         self.used.store(true, Ordering::Release);
         thread.add_context(call_id, context);
     }
 
     /// Records an answer's id.
-    pub fn commit_lineage(&self, tenant: &Arc<str>, id: String, lineage: Lineage) {
+    pub(crate) fn commit_lineage(&self, tenant: &Arc<str>, id: String, lineage: Lineage) {
         self.used.store(true, Ordering::Release);
         self.lineage.insert((tenant.clone(), id), lineage);
     }
 
     /// What an answer's id leads to.
-    pub fn lineage(&self, tenant: &Arc<str>, id: &str) -> Option<Lineage> {
+    pub(crate) fn lineage(&self, tenant: &Arc<str>, id: &str) -> Option<Lineage> {
         self.lineage.get(&(tenant.clone(), id.to_owned())).map(|lineage| lineage.clone())
     }
 
     /// Remembers that a prompt was handed to a sub-agent by a call whose result will tell its end.
-    pub fn delegate(&self, session: &SessionKey, prompt: &str) {
+    pub(crate) fn delegate(&self, session: &SessionKey, prompt: &str) {
         if let Some(mut session) = self.sessions.get_mut(session) {
             session.delegated.put(Digest::of(prompt.as_bytes()), ());
         }
     }
 
     /// Whether a prompt was handed to a sub-agent by a call.
-    pub fn is_delegated(&self, session: &SessionKey, prompt: &str) -> bool {
+    pub(crate) fn is_delegated(&self, session: &SessionKey, prompt: &str) -> bool {
         let digest = Digest::of(prompt.as_bytes());
         self.sessions.get(session).is_some_and(|session| session.delegated.contains(&digest))
     }
 }
 
 /// The ledger as one thread sees it.
-pub struct View<'a> {
+pub(crate) struct View<'a> {
     /// The ledger.
-    pub ledger: &'a Ledger,
+    pub(crate) ledger: &'a Ledger,
     /// The thread.
-    pub thread: &'a Thread,
+    pub(crate) thread: &'a Thread,
 }
 
 impl Known for View<'_> {

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use tokio::sync::OnceCell;
@@ -11,12 +11,17 @@ use super::record::{AnswerRecord, Round};
 use super::rewrite::PromptDecision;
 use crate::dispatch::Verdict;
 use crate::id::{Digest, ThreadKey};
+use crate::wire::answer::Call;
 
 /// How many entries of each kind one thread keeps; the least recently used goes first. A prompt that is asked about again
 /// because it was forgotten is merely asked about again.
 const ENTRIES: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
 /// How many unfinished answers of one thread can be resumed.
 const ATTEMPTS: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
+
+/// How long after its last round an answer is resumed: clients give up their retries within minutes, and the same words
+/// asked again later deserve a new answer.
+const RETRY_WINDOW: Duration = Duration::from_secs(600);
 
 /// A cache that grows as it is used: most threads need a few entries, and `LruCache::new` reserves room for all.
 pub(super) fn bounded<K: std::hash::Hash + Eq, V>(most: NonZeroUsize) -> LruCache<K, V> {
@@ -26,13 +31,13 @@ pub(super) fn bounded<K: std::hash::Hash + Eq, V>(most: NonZeroUsize) -> LruCach
 }
 
 /// A decision that is taken once, however many requests wait for it.
-pub type Once<T> = Arc<OnceCell<T>>;
+pub(crate) type Once<T> = Arc<OnceCell<T>>;
 
 /// One thread.
 #[derive(Debug)]
-pub struct Thread {
+pub(crate) struct Thread {
     /// Whose it is.
-    pub key: ThreadKey,
+    pub(crate) key: ThreadKey,
     state: Mutex<State>,
 }
 
@@ -47,6 +52,8 @@ struct State {
     contexts: LruCache<String, Vec<String>>,
     attempts: LruCache<Digest, Attempt>,
     declared: LruCache<(Digest, String), Once<Verdict>>,
+    /// Calls whose history the provider keeps, so that their results can be told with their names.
+    calls: LruCache<String, Call>,
     turn: Turn,
 }
 
@@ -60,11 +67,15 @@ struct Turn {
 
 /// The completed rounds of an answer that has not yet been seen in the client's history.
 #[derive(Clone, Debug, Default)]
-pub struct Attempt {
+pub(crate) struct Attempt {
     /// The rounds.
-    pub rounds: Vec<Round>,
+    pub(crate) rounds: Vec<Round>,
     /// The id and the model that the client was told.
-    pub head: Option<(String, String)>,
+    pub(crate) head: (String, String),
+    /// The provider's id of the last round.
+    pub(crate) last_id: String,
+    /// When the last round was completed.
+    pub(crate) at: Option<Instant>,
 }
 
 impl Thread {
@@ -81,6 +92,7 @@ impl Thread {
                 contexts: bounded(ENTRIES),
                 attempts: bounded(ATTEMPTS),
                 declared: bounded(ENTRIES),
+                calls: bounded(ENTRIES),
                 turn,
             }),
         }
@@ -100,7 +112,7 @@ impl Thread {
     }
 
     /// The place of the decision about a prompt.
-    pub fn prompt(&self, prompt: Digest) -> Once<PromptDecision> {
+    pub(crate) fn prompt(&self, prompt: Digest) -> Once<PromptDecision> {
         self.state().prompts.get_or_insert(prompt, Once::default).clone()
     }
 
@@ -127,12 +139,12 @@ impl Thread {
     }
 
     /// Whether this result is new; it is known from now on.
-    pub fn first_result(&self, result: Digest) -> bool {
+    pub(crate) fn first_result(&self, result: Digest) -> bool {
         self.state().results.put(result, ()).is_none()
     }
 
     /// Adds what the model is to read after the result of a call.
-    pub fn add_context(&self, call_id: &str, context: Vec<String>) {
+    pub(crate) fn add_context(&self, call_id: &str, context: Vec<String>) {
         self.state().contexts.get_or_insert_mut(call_id.to_owned(), Vec::new).extend(context);
     }
 
@@ -141,27 +153,38 @@ impl Thread {
     }
 
     /// The place of the decision about a declared tool, once a turn.
-    pub fn declared(&self, turn: Digest, tool: &str) -> Once<Verdict> {
+    pub(crate) fn declared(&self, turn: Digest, tool: &str) -> Once<Verdict> {
         self.state().declared.get_or_insert((turn, tool.to_owned()), Once::default).clone()
     }
 
-    /// What is known of an earlier attempt at the same request.
-    pub fn attempt(&self, request: Digest) -> Option<Attempt> {
-        self.state().attempts.get(&request).cloned()
+    /// Remembers a call that the client got.
+    pub(crate) fn keep_call(&self, call: &Call) {
+        self.state().calls.put(call.id.clone(), call.clone());
+    }
+
+    /// A call that the client got.
+    pub(crate) fn call(&self, id: &str) -> Option<Call> {
+        self.state().calls.get(id).cloned()
+    }
+
+    /// What is known of an earlier attempt at the same request that a retry may go on from.
+    pub(crate) fn attempt(&self, request: Digest, now: Instant) -> Option<Attempt> {
+        let fresh = |at: Instant| now.saturating_duration_since(at) < RETRY_WINDOW;
+        self.state().attempts.get(&request).filter(|attempt| attempt.at.is_some_and(fresh)).cloned()
     }
 
     /// Keeps the completed rounds of an answer for a retry of its request.
-    pub fn keep_attempt(&self, request: Digest, attempt: Attempt) {
+    pub(crate) fn keep_attempt(&self, request: Digest, attempt: Attempt) {
         self.state().attempts.put(request, attempt);
     }
 
     /// A retry of this request must start afresh: the client acted on the answer.
-    pub fn forget_attempt(&self, request: Digest) {
+    pub(crate) fn forget_attempt(&self, request: Digest) {
         self.state().attempts.pop(&request);
     }
 
     /// Counts a Stop continuation of a turn; gives how many there have been before.
-    pub fn count_stop(&self, turn: Digest) -> u32 {
+    pub(crate) fn count_stop(&self, turn: Digest) -> u32 {
         let mut state = self.state();
         let turn = state.turn(turn);
         turn.stops += 1;
@@ -169,12 +192,12 @@ impl Thread {
     }
 
     /// How many Stop continuations a turn has had.
-    pub fn stops(&self, turn: Digest) -> u32 {
+    pub(crate) fn stops(&self, turn: Digest) -> u32 {
         self.state().turn(turn).stops
     }
 
     /// Counts a denial of a call in a turn; gives how many there have been, this one included.
-    pub fn count_denial(&self, turn: Digest, call: Digest) -> u32 {
+    pub(crate) fn count_denial(&self, turn: Digest, call: Digest) -> u32 {
         let mut state = self.state();
         let count = state.turn(turn).denials.get_or_insert_mut(call, || 0);
         *count += 1;

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use super::json::Span;
+
 /// A finished block of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
@@ -84,5 +86,29 @@ impl Usage {
         for (name, value) in newer.figures {
             self.set(&name, value);
         }
+    }
+}
+
+/// A whole answer and the places of what may be changed in it.
+#[derive(Clone, Debug, Default)]
+pub struct Message {
+    /// The answer as received.
+    pub text: Bytes,
+    /// Its id.
+    pub id: String,
+    /// The model.
+    pub model: String,
+    /// Its blocks and where they stand.
+    pub blocks: Vec<(Span, Block)>,
+    /// Why and with what figures it ended.
+    pub ending: Ending,
+    /// The top-level members by name, and where their values stand.
+    pub members: Vec<(String, Span)>,
+}
+
+impl Message {
+    /// Where the value of a top-level member stands.
+    pub fn member(&self, name: &str) -> Option<Span> {
+        self.members.iter().find(|(known, _)| known == name).map(|(_, span)| *span)
     }
 }

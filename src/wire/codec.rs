@@ -76,7 +76,7 @@ pub struct Frame {
 }
 
 /// Reads and writes the events of one protocol. One codec reads one answer of the provider.
-pub trait Codec: Send {
+pub trait Codec: Send + Sync {
     /// Reads an event: its name, its data, and where the data begins in the event (`None` when it is spread over lines).
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod anthropic;
+pub mod client;
 pub mod codec;
 pub mod conversation;
 pub mod json;

@@ -4,10 +4,11 @@
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 
+use super::answer::{Ending, Message};
 use super::anthropic;
 use super::codec::Codec;
 use super::conversation::Conversation;
-use super::json::{JsonError, Rope};
+use super::json::{Edits, JsonError, Rope};
 
 /// A wire protocol of a model API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -135,10 +136,87 @@ impl Protocol {
         }
     }
 
+    /// The usage figure that counts what the model was given.
+    pub fn input_figure(self) -> &'static str {
+        match self {
+            Protocol::Anthropic => "input_tokens",
+        }
+    }
+
     /// A reader and writer of streamed answers; see [`Codec`].
     pub fn codec(self, collect_all: bool, room: usize) -> Box<dyn Codec> {
         match self {
             Protocol::Anthropic => Box::new(anthropic::AnthropicCodec::new(collect_all, room)),
         }
     }
+
+    /// Reads a whole answer.
+    ///
+    /// # Errors
+    /// When it is not an answer of this protocol.
+    pub fn read_message(self, text: &Bytes) -> Result<Message, JsonError> {
+        match self {
+            Protocol::Anthropic => anthropic::read_message(text),
+        }
+    }
+
+    /// The edits that turn the last round's answer into the one that the client gets: these blocks in the place of its
+    /// own, under this id and model, ended like this.
+    pub fn merge(self, message: &Message, merged: &Merged<'_>) -> Rope {
+        match self {
+            Protocol::Anthropic => anthropic::merge(message, merged),
+        }
+    }
+
+    /// What must change in a request's body so that it goes on from these messages.
+    pub fn go_on(self, conversation: &Conversation, more: &Continuation<'_>, edits: &mut Edits) {
+        match self {
+            Protocol::Anthropic => anthropic::go_on(conversation, more, edits),
+        }
+    }
+
+    /// Takes declared tools out of a request.
+    pub fn undeclare(self, conversation: &Conversation, names: &[String], edits: &mut Edits) {
+        match self {
+            Protocol::Anthropic => anthropic::undeclare(conversation, names, edits),
+        }
+    }
+
+    /// Whether a request is beside the agent's own conversation.
+    pub fn is_side(self, conversation: &Conversation, headers: &HeaderMap) -> bool {
+        match self {
+            Protocol::Anthropic => anthropic::is_side(conversation, headers),
+        }
+    }
+
+    /// The session that the body names.
+    pub fn session(self, conversation: &Conversation) -> Option<String> {
+        match self {
+            Protocol::Anthropic => anthropic::session_in_user_id(conversation),
+        }
+    }
+}
+
+/// What a client gets for an answer of several rounds.
+#[derive(Debug)]
+pub struct Merged<'a> {
+    /// The id of the first round.
+    pub id: &'a str,
+    /// The model of the first round.
+    pub model: &'a str,
+    /// The blocks.
+    pub blocks: Vec<Bytes>,
+    /// The end.
+    pub ending: Ending,
+}
+
+/// How a request goes on after rounds of its own answer.
+#[derive(Debug)]
+pub struct Continuation<'a> {
+    /// The messages that follow: all of them, or with server-side history only those that the provider does not have.
+    pub messages: Vec<Bytes>,
+    /// The provider's id of the answer to go on from, with server-side history.
+    pub previous: Option<&'a str>,
+    /// Tokens that the rounds have used up of the request's limit.
+    pub output_tokens: u64,
 }

@@ -1,4 +1,47 @@
-//! The integration tests: one binary, so that the crate is linked once.
+//! The integration tests, one binary.
+
+#[cfg(feature = "cli")]
+mod cli_config;
+#[cfg(feature = "cli")]
+mod cli_hooks;
+#[cfg(feature = "cli")]
+mod cli_run;
+#[cfg(feature = "cli")]
+mod cli_support;
+#[cfg(feature = "config")]
+mod config_connections;
+#[cfg(feature = "config")]
+mod config_environment;
+#[cfg(feature = "config")]
+mod config_errors;
+#[cfg(feature = "config")]
+mod config_load;
+#[cfg(feature = "config")]
+mod config_show;
+#[cfg(feature = "config")]
+mod config_support;
+#[cfg(feature = "control")]
+mod control;
+#[cfg(feature = "client")]
+mod dispatch_failures;
+#[cfg(feature = "client")]
+mod dispatch_http;
+#[cfg(feature = "client")]
+mod dispatch_observe;
+#[cfg(feature = "client")]
+mod dispatch_policy;
+#[cfg(feature = "pingora")]
+mod pingora_driven;
+#[cfg(feature = "pingora")]
+mod pingora_kit;
+#[cfg(feature = "pingora")]
+mod pingora_lifecycle;
+#[cfg(feature = "pingora")]
+mod pingora_pass;
+#[cfg(feature = "pingora")]
+mod pingora_refusals;
+#[cfg(feature = "pingora")]
+mod pingora_tls;
 
 mod laws;
 mod layering;

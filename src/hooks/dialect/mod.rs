@@ -33,14 +33,21 @@ impl Dialect {
 
     /// Reads what a handler answered. In a failure a refusal that can still be read is kept, where the event has one.
     pub(crate) fn answer(self, event: Event, received: Received<'_>) -> Result<Answer, Failure> {
-        let (answer, salvage): (_, fn(&[u8]) -> Option<Salvaged>) = match self {
-            Dialect::Native => (native::answer(event, received), native::salvage),
-            Dialect::ClaudeCode => (claude_code::answer(event, received), claude_code::salvage),
+        let answer = match self {
+            Dialect::Native => native::answer(event, received),
+            Dialect::ClaudeCode => claude_code::answer(event, received),
         };
         answer.map_err(|failure| match event.allows(OutcomeKind::Deny) {
-            true => Failure { deny: salvage(received.body), ..failure },
+            true => Failure { deny: self.salvage(received.body), ..failure },
             false => failure,
         })
+    }
+
+    fn salvage(self, body: &[u8]) -> Option<Salvaged> {
+        match self {
+            Dialect::Native => native::salvage(body),
+            Dialect::ClaudeCode => claude_code::salvage(body),
+        }
     }
 }
 

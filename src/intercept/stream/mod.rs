@@ -29,7 +29,7 @@ use self::out::Out;
 use self::queue::{Item, Queue, Queued};
 use self::record::Recorder;
 use super::call::{Unjudgeable, judgeable};
-use super::round::{CallVerdict, Conclusion, Finished, Policy, StopVerdict, conclude, reasons};
+use super::round::{Billed, CallVerdict, Conclusion, Finished, Policy, StopVerdict, conclude, reasons};
 use crate::hooks::FailureKind;
 use crate::ledger::{After, AnswerRecord, Round, Shown, SuppliedResult};
 use crate::wire::answer::{Block, BlockKind, Call, Ending, Usage};
@@ -39,7 +39,7 @@ use crate::wire::sse::Splitter;
 
 /// What the machine needs done. Each is answered by the method that it names.
 #[derive(Debug)]
-pub enum Action {
+pub(crate) enum Action {
     /// Decide about a call → [`Stream::verdict`].
     Decide {
         /// Which one.
@@ -117,7 +117,7 @@ enum Because {
 }
 
 /// See the module.
-pub struct Stream {
+pub(crate) struct Stream {
     codec: Box<dyn Codec>,
     policy: Policy,
     splitter: Splitter,
@@ -141,6 +141,7 @@ pub struct Stream {
     last_id: String,
     started: Usage,
     output_before: u64,
+    billed: Billed,
     ending: Option<(Ending, Bytes, Option<Range<usize>>)>,
     done: Option<Bytes>,
     /// A text block of hookgate's own that is open to keep the stream alive.
@@ -152,7 +153,7 @@ pub struct Stream {
 
 impl Stream {
     /// The machine of a new answer.
-    pub fn new(policy: Policy) -> Self {
+    pub(crate) fn new(policy: Policy) -> Self {
         Stream {
             codec: policy.protocol.codec(policy.record, policy.max_held),
             splitter: Splitter::new(policy.max_held),
@@ -173,6 +174,7 @@ impl Stream {
             last_id: String::new(),
             started: Usage::default(),
             output_before: 0,
+            billed: Billed::default(),
             ending: None,
             done: None,
             filler: None,
@@ -184,7 +186,7 @@ impl Stream {
 
     /// The machine of an answer whose first rounds were completed in an earlier attempt at the same request: the client is
     /// given what they showed, and the provider's bytes are the next round's. `None` when a round cannot be said again.
-    pub fn resume(policy: Policy, rounds: Vec<Round>, id: &str, model: &str) -> Option<Self> {
+    pub(crate) fn resume(policy: Policy, rounds: Vec<Round>, id: &str, model: &str) -> Option<Self> {
         let mut stream = Stream::new(policy);
         stream.out.rope(stream.codec.head(id, model), &stream.splitter);
         for round in rounds {
@@ -202,17 +204,17 @@ impl Stream {
     }
 
     /// The next bytes for the client.
-    pub fn output(&mut self) -> Option<Bytes> {
+    pub(crate) fn output(&mut self) -> Option<Bytes> {
         self.out.pop()
     }
 
     /// The next thing to be done.
-    pub fn action(&mut self) -> Option<Action> {
+    pub(crate) fn action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
     /// Whether bytes of the provider can be taken now.
-    pub fn wants_input(&self) -> bool {
+    pub(crate) fn wants_input(&self) -> bool {
         match self.phase {
             Phase::Reading => self.queue.bytes() <= self.policy.max_held,
             Phase::Ended { plain } => plain,
@@ -221,7 +223,7 @@ impl Stream {
     }
 
     /// Whether something waits for a decision, a commit or a round, so that time matters.
-    pub fn is_holding(&self) -> bool {
+    pub(crate) fn is_holding(&self) -> bool {
         match self.phase {
             Phase::Reading => self.awaiting_commit || self.queue.is_held(),
             Phase::Ended { .. } => false,
@@ -230,32 +232,37 @@ impl Stream {
     }
 
     /// Whether no more output comes.
-    pub fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended { .. })
     }
 
     /// When [`timeout`](Stream::timeout) is due.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.hold.deadline()
     }
 
     /// The id and the model that the client was told.
-    pub fn head(&self) -> Option<(&str, &str)> {
+    pub(crate) fn head(&self) -> Option<(&str, &str)> {
         self.head.as_ref().map(|(id, model)| (id.as_str(), model.as_str()))
     }
 
     /// The id of the last round.
-    pub fn last_id(&self) -> &str {
+    pub(crate) fn last_id(&self) -> &str {
         &self.last_id
     }
 
+    /// What the rounds with the model cost.
+    pub(crate) fn billed(&self) -> Billed {
+        self.billed
+    }
+
     /// The answer so far.
-    pub fn record(&self) -> AnswerRecord {
+    pub(crate) fn record(&self) -> AnswerRecord {
         self.recorder.record(&self.denied)
     }
 
     /// Bytes of the provider's answer.
-    pub fn chunk(&mut self, now: Instant, chunk: Bytes) {
+    pub(crate) fn chunk(&mut self, now: Instant, chunk: Bytes) {
         if let Phase::Ended { plain } = self.phase {
             if plain {
                 self.out.bytes(chunk, &self.splitter);
@@ -283,7 +290,7 @@ impl Stream {
     }
 
     /// The provider's bytes ended; `error` says how, when it was not by themselves.
-    pub fn end_of_input(&mut self, now: Instant, error: Option<&str>) {
+    pub(crate) fn end_of_input(&mut self, now: Instant, error: Option<&str>) {
         if matches!(self.phase, Phase::Reading) && self.done.is_none() {
             let how = error.unwrap_or("it ended without its last event");
             self.fail("api_error", &format!("the model's answer broke off: {how}"));
@@ -292,7 +299,7 @@ impl Stream {
     }
 
     /// What was decided about a call.
-    pub fn verdict(&mut self, now: Instant, slot: usize, verdict: CallVerdict) {
+    pub(crate) fn verdict(&mut self, now: Instant, slot: usize, verdict: CallVerdict) {
         let Some(Some(queued)) = self.slots.get_mut(slot).map(Option::take) else { return };
         if self.is_ended() {
             return;
@@ -306,7 +313,7 @@ impl Stream {
     }
 
     /// What was decided about the end of the turn.
-    pub fn stop_verdict(&mut self, now: Instant, verdict: StopVerdict) {
+    pub(crate) fn stop_verdict(&mut self, now: Instant, verdict: StopVerdict) {
         if !matches!(self.phase, Phase::AskedStop) {
             return;
         }
@@ -319,7 +326,7 @@ impl Stream {
     }
 
     /// The record is committed.
-    pub fn committed(&mut self, now: Instant) {
+    pub(crate) fn committed(&mut self, now: Instant) {
         self.awaiting_commit = false;
         self.recorder.dirty = false;
         if matches!(self.phase, Phase::Finishing) {
@@ -329,7 +336,7 @@ impl Stream {
     }
 
     /// The next round begins: its bytes follow.
-    pub fn round(&mut self, now: Instant) {
+    pub(crate) fn round(&mut self, now: Instant) {
         if matches!(self.phase, Phase::AwaitingRound { .. }) {
             self.phase = Phase::Reading;
             self.codec = self.policy.protocol.codec(self.policy.record, self.policy.max_held);
@@ -343,7 +350,7 @@ impl Stream {
     }
 
     /// There is no next round: a refusal becomes the answer's text, and a turn that was to go on ends as it stood.
-    pub fn round_failed(&mut self, now: Instant) {
+    pub(crate) fn round_failed(&mut self, now: Instant) {
         if let Phase::AwaitingRound { because } = &self.phase {
             match because {
                 Because::Denied => self.end_with_reason(),
@@ -357,7 +364,7 @@ impl Stream {
     }
 
     /// The deadline has come: a keep-alive is due, or the time for holding is used up.
-    pub fn timeout(&mut self, now: Instant) {
+    pub(crate) fn timeout(&mut self, now: Instant) {
         if self.hold.is_used_up(now) {
             self.give_up();
         } else if self.hold.keepalive_due(now) {
@@ -395,7 +402,11 @@ impl Stream {
                 let at = usage.map(|at| at.start..at.end);
                 self.ending = Some((ending, self.splitter.slice(raw), at));
             }
-            Scan::Done => self.done = Some(self.splitter.slice(raw)),
+            Scan::Done => {
+                self.done = Some(self.splitter.slice(raw));
+                let ended = self.ending.as_ref().map(|(ending, ..)| &ending.usage).unwrap_or(&self.started);
+                self.billed.add(self.policy.protocol, &self.started, ended);
+            }
             Scan::Error { kind, message } => {
                 let event = self.splitter.slice(raw);
                 self.fail_with(event, &kind, &message);
@@ -632,7 +643,7 @@ impl Stream {
         self.denied.clear();
         let order = self.recorder.begin(&text.kind);
         self.recorder.end(order, text.clone(), self.policy.max_held);
-        self.queue.push(Item::whole(order, text));
+        self.queue.push(Item::whole(text));
         let usage = self.ending.take().map_or(Usage::default(), |(ending, ..)| ending.usage);
         let mut shown = self.codec.visible_usage(&self.started, &usage, 0);
         shown.set(self.policy.protocol.output_figure(), self.output_before.to_string());

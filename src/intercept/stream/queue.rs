@@ -25,7 +25,7 @@ pub(super) enum Item {
     /// A block.
     Block(QueuedBlock),
     /// A block of hookgate's own.
-    Whole(Order, Block),
+    Whole(Block),
 }
 
 #[derive(Debug)]
@@ -75,8 +75,8 @@ impl Item {
         })
     }
 
-    pub(super) fn whole(order: Order, block: Block) -> Self {
-        Item::Whole(order, block)
+    pub(super) fn whole(block: Block) -> Self {
+        Item::Whole(block)
     }
 
     fn block(&self) -> Option<&QueuedBlock> {
@@ -110,7 +110,7 @@ impl Item {
                 out(bytes.clone().into());
                 return false;
             }
-            Item::Whole(_, block) => {
+            Item::Whole(block) => {
                 if let Some(events) = codec.block(*next_number, block) {
                     *next_number += 1;
                     out(events);

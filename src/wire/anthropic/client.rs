@@ -16,13 +16,13 @@ pub fn surface(method: &Method, path: &str) -> Option<Surface> {
         _ => {}
     }
     let helper = ["/v1/models", "/v1/files"].iter().any(|root| {
-        path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) && is_plain(path)
+        path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) && is_plain_path(path)
     });
     helper.then_some(Surface::Helper)
 }
 
 /// A path that no server reads as another one: no escapes, no dot segments, no empty segments.
-fn is_plain(path: &str) -> bool {
+pub fn is_plain_path(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.:@".contains(&byte);
     path.bytes().all(plain) && path.split('/').skip(1).all(|segment| !matches!(segment, "" | "." | ".."))
 }

@@ -3,13 +3,17 @@
 mod block;
 mod client;
 mod codec;
+mod edit;
 mod event;
+mod message;
 mod render;
 mod request;
 
 pub use block::{BlockBuilder, read_block};
-pub use client::{is_claude_code, is_side, session_in_user_id, surface};
+pub use client::{is_claude_code, is_plain_path, is_side, session_in_user_id, surface};
 pub use codec::AnthropicCodec;
+pub use edit::{go_on, merge, undeclare};
 pub use event::{Delta, StreamEvent, read as read_event};
+pub use message::read_message;
 pub use render::*;
 pub use request::parse;

@@ -14,15 +14,20 @@ use super::Span;
 /// edits.insert(8, ", 4");
 /// assert_eq!(edits.apply(&text).to_bytes(), "[1, 20, 3, 4]");
 /// ```
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Edits {
     list: Vec<(Span, Bytes)>,
 }
 
 impl Edits {
-    /// Puts `with` in the place of `span`. Spans must not overlap; several insertions at one offset stay in the order given.
+    /// Puts `with` in the place of `span`; a later replacement of the same span takes its place. Of two replacements of
+    /// which one contains the other, the containing one counts. Several insertions at one offset stay in the order given.
     pub fn replace(&mut self, span: Span, with: impl Into<Bytes>) {
-        self.list.push((span, with.into()));
+        let same = |(known, _): &&mut (Span, Bytes)| *known == span && span.start < span.end;
+        match self.list.iter_mut().find(same) {
+            Some((_, known)) => *known = with.into(),
+            None => self.list.push((span, with.into())),
+        }
     }
 
     /// Puts `what` before the byte at `offset`.
@@ -47,10 +52,12 @@ impl Edits {
         let mut rope = Rope::default();
         let mut at = 0;
         for (span, with) in self.list {
-            debug_assert!(span.start >= at, "overlapping edits");
-            rope.push(text.slice(at..span.start.max(at)));
+            if span.start < at {
+                continue;
+            }
+            rope.push(text.slice(at..span.start));
             rope.push(with);
-            at = span.end.max(at);
+            at = span.end;
         }
         rope.push(text.slice(at..));
         rope

@@ -6,12 +6,14 @@
 
 mod cursor;
 mod edit;
+mod splice;
 mod string;
 mod tree;
 mod unique;
 
 pub use cursor::{Cursor, Kind, MAX_DEPTH};
 pub use edit::{Edits, Rope};
+pub use splice::{Inserts, splice};
 pub use string::{Str, quote, quote_into};
 pub use tree::{Member, Node, Value, parse_tree};
 pub use unique::{DuplicateKey, find_duplicate};

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use crate::wire::json::{Edits, Span};
+use super::{Edits, Span};
 
 /// What is put in, by the element that it stands beside.
 #[derive(Debug, Default)]
-pub(super) struct Inserts {
+pub struct Inserts {
     /// Before the element of that index, in order of insertion.
     before: Vec<(usize, Bytes)>,
     /// After the element of that index, in order of insertion.
@@ -14,20 +14,23 @@ pub(super) struct Inserts {
 }
 
 impl Inserts {
-    pub(super) fn before(&mut self, index: usize, element: Bytes) {
+    /// Puts an element before the one of that index.
+    pub fn before(&mut self, index: usize, element: Bytes) {
         self.before.push((index, element));
     }
 
-    pub(super) fn after(&mut self, index: usize, element: Bytes) {
+    /// Puts an element after the one of that index.
+    pub fn after(&mut self, index: usize, element: Bytes) {
         self.after.push((index, element));
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether nothing is put in.
+    pub fn is_empty(&self) -> bool {
         self.before.is_empty() && self.after.is_empty()
     }
 
     /// All elements around the one that an array would consist of.
-    pub(super) fn around(self, own: Option<Bytes>) -> Vec<Bytes> {
+    pub fn around(self, own: Option<Bytes>) -> Vec<Bytes> {
         let before = self.before.into_iter().map(|(_, element)| element);
         before.chain(own).chain(self.after.into_iter().map(|(_, element)| element)).collect()
     }
@@ -35,7 +38,7 @@ impl Inserts {
 
 /// Edits an array whose elements stand at `spans`: elements with `drop` go, `inserts` come. Elements that stay are not
 /// touched. An array without elements cannot be edited this way, as nothing tells where it is.
-pub(super) fn splice(edits: &mut Edits, spans: &[Span], drop: &[bool], inserts: Inserts) {
+pub fn splice(edits: &mut Edits, spans: &[Span], drop: &[bool], inserts: Inserts) {
     let kept = |index: usize| !drop[index];
     let last_kept_before = |index: usize| (0..index).rev().find(|index| kept(*index));
     let mut index = 0;

@@ -1,0 +1,117 @@
+//! Routes: unambiguous, beside the control surface, with their credentials.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+
+use super::{Surroundings, references};
+use crate::config::error::Problems;
+use crate::config::keys::{Root, Route};
+use crate::config::model::{RouteConfig, Scheme};
+use crate::{OnDeny, Route as CoreRoute, RouteKind};
+
+/// Paths that the control surface answers.
+const CONTROL_PATHS: [&str; 5] = ["/hookgate", "/api/sessions", "/healthz", "/readyz", "/metrics"];
+
+/// The routes, in the order in which they are tried.
+pub(super) fn resolve(root: &Root, around: &Surroundings<'_>, problems: &mut Problems) -> Vec<RouteConfig> {
+    if root.routes.is_empty() {
+        root.routes.reject(problems, "found no route; expected at least one (without the key there are three)");
+    }
+    refuse_ambiguous(&root.routes, problems);
+    let control_is_apart = !root.server.control_listen.0.is_empty();
+    let mut routes = Vec::with_capacity(root.routes.len());
+    for route in root.routes.iter() {
+        let taken = CONTROL_PATHS.iter().find(|control| starts_with(&route.path_prefix, control));
+        if let Some(control) = taken.filter(|_| !control_is_apart) {
+            let message =
+                format!("{control} belongs to the control surface; [server] control_listen would move that away");
+            route.path_prefix.reject(problems, message);
+        }
+        if let Some(route) = resolve_one(route, root.hooks.on_deny, around, problems) {
+            routes.push(route);
+        }
+    }
+    routes.sort_by_key(|route| (Reverse(route.path_prefix.len()), route.host.is_none()));
+    routes
+}
+
+/// Whether a path is, or is below, another.
+fn starts_with(path: &str, start: &str) -> bool {
+    path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn refuse_ambiguous(routes: &[Route], problems: &mut Problems) {
+    let mut names = HashMap::new();
+    let mut places = HashMap::new();
+    for route in routes {
+        if let Some(first) = names.insert(&**route.name, route.name.origin()) {
+            route.name.reject(problems, format!("the name {:?} is taken by the route at {first}", &**route.name));
+        }
+        let place = (route.host.as_deref(), &**route.path_prefix);
+        if let Some(first) = places.insert(place, route) {
+            let message = format!("the route {:?} takes the same host and path_prefix", &**first.name);
+            route.path_prefix.reject(problems, message);
+        }
+    }
+}
+
+fn resolve_one(
+    route: &Route,
+    on_deny: OnDeny,
+    around: &Surroundings<'_>,
+    problems: &mut Problems,
+) -> Option<RouteConfig> {
+    let upstreams: Vec<_> = route.upstream.0.iter().map(|url| url.0.clone()).collect();
+    if upstreams.is_empty() {
+        route.upstream.reject(problems, "found no server; expected at least one URL");
+    }
+    refuse_what_would_have_no_effect(route, problems);
+    let headers: Option<Vec<(HeaderName, HeaderValue)>> = {
+        let mut resolve = |(name, variable): &(String, _)| {
+            let header = references::name(name, variable, problems);
+            let value = references::variable(variable, around, problems);
+            header.zip(value.and_then(|value| references::secret(value, variable, problems)))
+        };
+        // Every header is looked at before one fault ends it.
+        let headers: Vec<_> = route.header_env.0.iter().map(&mut resolve).collect();
+        headers.into_iter().collect()
+    };
+    Some(RouteConfig {
+        route: Arc::new(core(route, on_deny)),
+        host: route.host.as_ref().map(|host| host.to_string()),
+        path_prefix: route.path_prefix.to_string(),
+        upstreams,
+        connect_timeout: route.connect_timeout,
+        first_byte_timeout: route.first_byte_timeout,
+        idle_timeout: route.idle_timeout,
+        ca_file: route.ca_file.as_ref().and_then(|path| around.folder.certificates(path, problems)),
+        client_cert: route.client_cert.as_ref().and_then(|files| around.folder.tls(files, problems)),
+        headers: headers?,
+    })
+}
+
+fn core(route: &Route, on_deny: OnDeny) -> CoreRoute {
+    match route.kind {
+        RouteKind::Model => CoreRoute::model(&route.name)
+            .allow_uninspected(route.allow_uninspected.iter().map(|path| path.to_string()))
+            .on_deny(route.on_deny.unwrap_or(on_deny)),
+        RouteKind::Passthrough => CoreRoute::passthrough(&route.name),
+    }
+}
+
+/// A setting that is accepted and then changes nothing would be a false comfort.
+fn refuse_what_would_have_no_effect(route: &Route, problems: &mut Problems) {
+    let plain = route.upstream.0.iter().all(|url| url.0.scheme == Scheme::Http);
+    if plain && (route.ca_file.is_some() || route.client_cert.is_some()) {
+        route.upstream.reject(problems, "ca_file and client_cert need an https upstream");
+    }
+    if route.kind == RouteKind::Passthrough && (!route.allow_uninspected.is_empty() || route.on_deny.is_some()) {
+        route.name.reject(
+            problems,
+            "allow_uninspected and on_deny have no effect on a passthrough route; remove them or use kind = \"model\"",
+        );
+    }
+}

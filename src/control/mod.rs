@@ -1,0 +1,98 @@
+//! The control surface: audit records, health and metrics, as one Tower service.
+//!
+//! | path | answer |
+//! |---|---|
+//! | `GET /healthz` | 200 as long as the process runs |
+//! | `GET /readyz` | 200 while new requests are welcome, else 503 |
+//! | `GET /metrics` | metrics in Prometheus' text form |
+//! | `GET /hookgate/v1/sessions/{id}/hooks` | the audit records of a session; also `/api/sessions/{id}/hooks` |
+//!
+//! Every error is RFC 9457 problem+json with a sentence that says what to do. Nothing here asks who the client is: a
+//! host serves it where only those who may read the records can reach it.
+
+mod audit;
+mod health;
+mod problem;
+
+use axum::Router;
+use axum::routing::get;
+use http::{Method, StatusCode, Uri, header};
+
+use self::problem::Problem;
+use crate::audit::AuditLog;
+
+pub use health::{Metrics, MetricsError, Readiness};
+
+/// What the control surface shows.
+#[derive(Clone, Debug)]
+pub struct ControlState {
+    /// The records.
+    pub audit: AuditLog,
+    /// Whether new requests are welcome; the host sets it.
+    pub readiness: Readiness,
+    /// The numbers.
+    pub metrics: Metrics,
+}
+
+/// The control surface as a service. It answers every path: with 404 those that it does not have.
+///
+/// ```
+/// use hookgate::audit::AuditLog;
+/// use hookgate::control::{ControlState, Metrics, Readiness, router};
+/// use tower::ServiceExt as _;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let state = ControlState { audit: AuditLog::new(500, 1000), readiness: Readiness::new(), metrics: Metrics::detached() };
+/// let request = http::Request::get("/healthz").body(axum::body::Body::empty()).unwrap();
+/// let answer = router(state).oneshot(request).await.unwrap();
+/// assert_eq!(answer.status(), 200);
+/// # });
+/// ```
+pub fn router(state: ControlState) -> Router {
+    Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .route("/hookgate/v1/sessions/{id}/hooks", get(audit::of_session))
+        .route("/api/sessions/{id}/hooks", get(audit::of_session))
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(state)
+}
+
+/// Whether a path belongs to the control surface, for hosts that serve it beside routes.
+///
+/// ```
+/// use hookgate::control::owns;
+/// assert!(owns("/hookgate/v1/anything") && owns("/metrics") && owns("/api/sessions/s1/hooks"));
+/// assert!(!owns("/hookgates") && !owns("/metrics/x") && !owns("/api/sessions/s1"));
+/// ```
+pub fn owns(path: &str) -> bool {
+    let session_hooks = || path.strip_prefix("/api/sessions/")?.strip_suffix("/hooks");
+    matches!(path, "/healthz" | "/readyz" | "/metrics" | "/hookgate")
+        || path.starts_with("/hookgate/")
+        || session_hooks().is_some_and(|id| !id.is_empty() && !id.contains('/'))
+}
+
+async fn not_found(uri: Uri) -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "not-found",
+        "There is nothing here",
+        format!(
+            "The control surface has no path {}. It has /healthz, /readyz, /metrics and \
+             /hookgate/v1/sessions/{{id}}/hooks.",
+            uri.path()
+        ),
+    )
+}
+
+/// The router adds the `allow` header, which says what is allowed.
+async fn wrong_method(method: Method, uri: Uri) -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method-not-allowed",
+        "The method is not allowed",
+        format!("{} cannot be used with {}; the {} header lists what can.", uri.path(), method, header::ALLOW),
+    )
+}

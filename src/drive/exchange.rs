@@ -1,0 +1,314 @@
+//! One inspected exchange, from the whole request to the head of the answer.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header, request};
+
+use super::body::GuardedBody;
+use super::core::Hookgate;
+use super::decode;
+use super::identity::{Identity, identify};
+use super::route::{Inspection, Route, error, strip};
+use super::{answer, prompts, results};
+use crate::Body;
+use crate::hooks::{Detail, Event, HookSet, Occasion, Plane};
+use crate::id::{Digest, Hasher, random_id};
+use crate::ledger::{Anchors, DeclaredTool, Lineage, Thread, View, rewrite};
+use crate::upstream::{Upstream, UpstreamError, UpstreamErrorKind};
+use crate::wire::conversation::Conversation;
+use crate::wire::json::{Edits, Rope};
+use crate::wire::protocol::{Continuation, Protocol};
+
+/// Everything that is known about an exchange once its request is read.
+pub(super) struct Exchange {
+    pub(super) core: Hookgate,
+    pub(super) hooks: Arc<HookSet>,
+    pub(super) route: Arc<Route>,
+    pub(super) protocol: Protocol,
+    pub(super) upstream: Arc<dyn Upstream>,
+    /// The request's head as it goes upstream, without what depends on the body.
+    pub(super) head: request::Parts,
+    pub(super) conversation: Conversation,
+    pub(super) anchors: Anchors,
+    pub(super) thread: Arc<Thread>,
+    pub(super) lineage: Option<Lineage>,
+    /// The turn that the request belongs to.
+    pub(super) turn: Digest,
+    /// What all events of this exchange have in common.
+    pub(super) occasion: Occasion,
+    /// The request is not the agent's own conversation, or only counts its tokens.
+    pub(super) side: bool,
+    pub(super) counting: bool,
+    /// What a retry of this request is recognised by.
+    pub(super) retry_key: Digest,
+    /// The edits that make the history true.
+    edits: Edits,
+}
+
+/// Runs an exchange.
+pub(super) async fn run(
+    core: Hookgate,
+    inspection: Inspection,
+    request: Request<Bytes>,
+    upstream: Arc<dyn Upstream>,
+) -> Response<GuardedBody> {
+    let Inspection { route, protocol, counting, body_limit } = inspection;
+    super::meter::inspected(&route.name);
+    let hooks = core.hooks();
+    let (mut head, sent) = request.into_parts();
+    strip(&mut head.headers);
+    head.headers.remove(header::EXPECT);
+
+    let text = match decode::whole(&head.headers, sent.clone(), body_limit).await {
+        Ok(text) => text,
+        Err(why) => return unreadable(&core, &route, protocol, head, sent, upstream, &why).await,
+    };
+    let conversation = match protocol.parse(&text, &head.headers) {
+        Ok(conversation) => conversation,
+        Err(why) => {
+            let why = format!("it is not a request that can be inspected: {why}");
+            return unreadable(&core, &route, protocol, head, sent, upstream, &why).await;
+        }
+    };
+    let mut exchange = Exchange::new(core, hooks, route, protocol, upstream, head, conversation, counting);
+    if let Some(answer) = exchange.settle_request().await {
+        return answer.map(Into::into);
+    }
+    answer::run(Arc::new(exchange), sent).await
+}
+
+/// A body that cannot be read goes on as it is when no gating handler could apply, else it is refused.
+async fn unreadable(
+    core: &Hookgate,
+    route: &Route,
+    protocol: Protocol,
+    head: request::Parts,
+    sent: Bytes,
+    upstream: Arc<dyn Upstream>,
+    why: &str,
+) -> Response<GuardedBody> {
+    if core.gates() {
+        let message = format!("hookgate cannot apply the configured policy to this request: {why}");
+        return error(protocol, StatusCode::BAD_REQUEST, &message).map(Into::into);
+    }
+    tracing::debug!(
+        route = &*route.name,
+        "a request that cannot be read is passed on: no gating handler is configured"
+    );
+    match upstream.call(Request::from_parts(head, Body::from(sent))).await {
+        Ok(response) => response.map(Into::into),
+        Err(failure) => unreachable_upstream(protocol, &failure).map(Into::into),
+    }
+}
+
+/// The answer when the upstream gave none, in the protocol's own shape.
+pub(super) fn unreachable_upstream(protocol: Protocol, failure: &UpstreamError) -> Response<Body> {
+    let status = match failure.kind() {
+        UpstreamErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        _ => StatusCode::BAD_GATEWAY,
+    };
+    let mut response = error(protocol, status, &format!("hookgate got no answer from the upstream: {failure}"));
+    // The upstream may be back in a moment: the client's own way with retries is right.
+    response.headers_mut().remove("x-should-retry");
+    response.extensions_mut().insert(NoAnswer);
+    response
+}
+
+/// Marks the answer that stands for an upstream's missing one, so that a host can give its own error instead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoAnswer;
+
+impl Exchange {
+    #[allow(clippy::too_many_arguments, reason = "the one place that puts an exchange together")]
+    fn new(
+        core: Hookgate,
+        hooks: Arc<HookSet>,
+        route: Arc<Route>,
+        protocol: Protocol,
+        upstream: Arc<dyn Upstream>,
+        head: request::Parts,
+        conversation: Conversation,
+        counting: bool,
+    ) -> Self {
+        let ledger = &core.inner.ledger;
+        let Identity { thread: key, parent_agent, lineage } = identify(protocol, &conversation, &head.headers, ledger);
+        let (thread, _) = ledger.open(&key, Instant::now());
+        let side = counting || protocol.is_side(&conversation, &head.headers);
+        let anchors = Anchors::of(&conversation);
+        let last_prompt = conversation.messages.iter().rposition(|message| message.is_prompt());
+        let turn = match (last_prompt, &lineage) {
+            (Some(index), _) => turn_of(&thread, anchors.prompt(index)),
+            (None, Some(lineage)) => lineage.turn,
+            (None, None) => turn_of(&thread, anchors.end),
+        };
+        let occasion = Occasion {
+            event: Event::SessionStart,
+            session: key.session.clone(),
+            turn_id: (!side).then(|| turn.to_uuid().into()),
+            tool_call_id: None,
+            task_id: None,
+            agent_id: key.agent.clone(),
+            parent_agent_id: parent_agent,
+            model: conversation.model.map(|span| conversation.string(span).into()),
+            plane: Plane::Model,
+            route: route.name.clone(),
+            name: None,
+            server: None,
+        };
+        let mut retry_key = Hasher::new().add(b"retry");
+        for member in conversation.members.iter().filter(|member| member.name != "stream") {
+            retry_key.part(member.span.of(&conversation.text));
+        }
+        let retry_key = retry_key.finish();
+        let edits = Edits::default();
+        Exchange {
+            core,
+            hooks,
+            route,
+            protocol,
+            upstream,
+            head,
+            conversation,
+            anchors,
+            thread,
+            lineage,
+            turn,
+            occasion,
+            side,
+            counting,
+            retry_key,
+            edits,
+        }
+    }
+
+    /// Asks and tells about what the request brings. Gives the answer when it does not go upstream.
+    async fn settle_request(&mut self) -> Option<Response<Body>> {
+        if !self.counting {
+            results::observe(self);
+        }
+        if let Some(reason) = prompts::decide(self).await {
+            return Some(self.refusal(&reason));
+        }
+        let undeclared = prompts::decide_declared(self).await;
+        let ledger = &self.core.inner.ledger;
+        let missing = self.lineage.as_ref().map_or(Vec::new(), |lineage| lineage.missing.clone());
+        if !ledger.is_blank() {
+            let view = View { ledger, thread: &self.thread };
+            rewrite(self.protocol, &self.conversation, &self.anchors, &view, missing, &mut self.edits);
+        }
+        if !undeclared.is_empty() {
+            self.protocol.undeclare(&self.conversation, &undeclared, &mut self.edits);
+        }
+        let real = self.lineage.as_ref().and_then(|lineage| lineage.real.as_deref());
+        if let (Some(real), Some(previous)) = (real, self.conversation.previous) {
+            self.edits.replace(previous, crate::wire::json::quote(real));
+        }
+        None
+    }
+
+    /// A refused prompt is answered as if by the model, so that the client shows the reason and goes on.
+    fn refusal(&self, reason: &str) -> Response<Body> {
+        if self.counting {
+            return error(self.protocol, StatusCode::BAD_REQUEST, &format!("this prompt was refused: {reason}"));
+        }
+        let model = self.occasion.model.as_deref().unwrap_or_default();
+        let id = format!("msg_hookgate_{}", random_id().replace('-', ""));
+        let (media_type, body) = self.protocol.text_answer(&id, model, reason, self.conversation.stream);
+        let mut response = Response::new(Body::from(body));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(media_type));
+        headers.insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-cache"));
+        response
+    }
+
+    /// An event of this exchange.
+    pub(super) fn occasion(&self, event: Event, name: Option<&str>, call_id: Option<&str>) -> Occasion {
+        Occasion { event, name: name.map(Into::into), tool_call_id: call_id.map(Into::into), ..self.occasion.clone() }
+    }
+
+    /// Tells observers of a failure of the provider, the stream or hookgate itself.
+    pub(super) fn observe_failure(&self, kind: &str, status: Option<StatusCode>, message: &str) {
+        let detail = Detail::StopFailure {
+            kind: kind.to_owned(),
+            status: status.map(|status| status.as_u16()),
+            message: message.to_owned(),
+        };
+        let occasion = self.occasion(Event::StopFailure, None, None);
+        self.core.inner.dispatcher.observe(&self.hooks, occasion, detail);
+    }
+
+    /// The schema text of a tool, as this request or an earlier one of its lineage declares it.
+    pub(super) fn schema(&self, tool: &str) -> Option<Bytes> {
+        let declared = self.conversation.tool(tool);
+        let own = declared.and_then(|tool| tool.schema).map(|span| self.conversation.slice(span));
+        own.or_else(|| {
+            let tools = &self.lineage.as_ref()?.tools;
+            tools.iter().find(|known| known.name == tool)?.schema.clone()
+        })
+    }
+
+    /// The tools that later requests of this lineage do not declare again.
+    pub(super) fn declared_tools(&self) -> Arc<[DeclaredTool]> {
+        if self.conversation.tools.is_empty()
+            && let Some(lineage) = &self.lineage
+        {
+            return lineage.tools.clone();
+        }
+        let tools = self.conversation.tools.iter().map(|tool| DeclaredTool {
+            name: tool.name.clone(),
+            schema: tool.schema.map(|span| Bytes::copy_from_slice(span.of(&self.conversation.text))),
+        });
+        tools.collect()
+    }
+
+    /// The request to the provider. `sent` is the body as received, which leaves unchanged when nothing is edited.
+    pub(super) fn first_request(&self, sent: Bytes, inspect_answer: bool) -> Request<Body> {
+        if self.edits.is_empty() {
+            return self.request(sent.into(), inspect_answer, false);
+        }
+        self.request(self.edits.clone().apply(&self.conversation.text), inspect_answer, true)
+    }
+
+    /// The request that goes on after rounds of this answer. Without server-side history `messages` follow the whole
+    /// history; with it they are all that is sent.
+    pub(super) fn continuation(
+        &self,
+        messages: Vec<Bytes>,
+        previous: Option<&str>,
+        output_tokens: u64,
+    ) -> Request<Body> {
+        let previous = previous.filter(|_| self.conversation.server_history);
+        let mut edits = if previous.is_some() { Edits::default() } else { self.edits.clone() };
+        self.protocol.go_on(&self.conversation, &Continuation { messages, previous, output_tokens }, &mut edits);
+        let mut request = self.request(edits.apply(&self.conversation.text), true, true);
+        // It is another request than the one that the client named.
+        request.headers_mut().remove("idempotency-key");
+        request
+    }
+
+    fn request(&self, body: Rope, inspect_answer: bool, edited: bool) -> Request<Body> {
+        let mut head = self.head.clone();
+        if edited {
+            for name in ["content-encoding", "content-md5", "digest", "content-digest", "repr-digest"] {
+                head.headers.remove(name);
+            }
+        }
+        if inspect_answer {
+            head.headers.insert(header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
+        }
+        head.headers.remove(header::TRANSFER_ENCODING);
+        head.headers.insert(header::CONTENT_LENGTH, body.len().into());
+        Request::from_parts(head, Body::from(body))
+    }
+}
+
+/// A turn's id is that of its prompt in its thread, so that a retry and another node give the same.
+fn turn_of(thread: &Thread, prompt: Digest) -> Digest {
+    let key = &thread.key;
+    let mut hasher = Hasher::new().add(b"turn").add(key.session.tenant.as_bytes()).add(key.session.session.as_bytes());
+    hasher.part(key.agent.as_deref().unwrap_or_default().as_bytes());
+    hasher.digest(prompt);
+    hasher.finish()
+}

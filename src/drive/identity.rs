@@ -1,0 +1,111 @@
+//! Whose request it is: tenant, session, agent.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+
+use crate::id::{DEFAULT_TENANT, Hasher, SessionKey, ThreadKey};
+use crate::ledger::{Ledger, Lineage};
+use crate::wire::client::ClientIdentity;
+use crate::wire::conversation::{Conversation, Message};
+use crate::wire::json::Str;
+use crate::wire::protocol::Protocol;
+
+/// Whose request it is.
+#[derive(Debug)]
+pub(super) struct Identity {
+    pub(super) thread: ThreadKey,
+    pub(super) parent_agent: Option<Arc<str>>,
+    /// What the answer that the request goes on from was, with server-side history.
+    pub(super) lineage: Option<Lineage>,
+}
+
+/// Finds the session: by headers, by the body's own mark, by the answer that it goes on from, else by how it began.
+pub(super) fn identify(
+    protocol: Protocol,
+    conversation: &Conversation,
+    headers: &HeaderMap,
+    ledger: &Ledger,
+) -> Identity {
+    let tenant: Arc<str> = DEFAULT_TENANT.into();
+    let ClientIdentity { session, agent, parent } = ClientIdentity::of(headers);
+    let previous = conversation.previous.map(|span| conversation.string(span));
+    let lineage = previous.and_then(|id| ledger.lineage(&tenant, &id));
+    let named = session.or_else(|| protocol.session(conversation));
+    let thread = match (named, &lineage) {
+        (None, Some(lineage)) => lineage.thread.clone(),
+        (named, _) => {
+            let session = named.unwrap_or_else(|| by_beginning(&tenant, conversation));
+            let session = SessionKey { tenant, session: session.into() };
+            ThreadKey { session, agent: agent.map(Into::into) }
+        }
+    };
+    Identity { thread, parent_agent: parent.map(Into::into), lineage }
+}
+
+/// A name made of the tenant, the instructions and the first message of the user: what stays the same over a conversation
+/// of a client that names no session.
+fn by_beginning(tenant: &str, conversation: &Conversation) -> String {
+    let mut hasher = Hasher::new().add(b"session").add(tenant.as_bytes());
+    if let Some(system) = conversation.system {
+        hasher.part(&instructions(conversation.slice(system).as_ref()));
+    }
+    if let Some(first) = conversation.messages.iter().find(|message| message.is_prompt()) {
+        hasher.part(text(conversation, first).as_bytes());
+    }
+    hasher.finish().to_uuid()
+}
+
+/// The texts of the instructions, without the marks that clients move from request to request.
+fn instructions(system: &[u8]) -> Vec<u8> {
+    let mut texts = Vec::new();
+    if let Ok(tree) = crate::wire::json::parse_tree(system) {
+        collect(&tree, &mut texts);
+    }
+    texts
+}
+
+fn collect(node: &crate::wire::json::Node<'_>, texts: &mut Vec<u8>) {
+    use crate::wire::json::Value;
+    match &node.value {
+        Value::String(string) => string.chunks(|chunk| texts.extend_from_slice(chunk)),
+        Value::Array(parts) => parts.iter().for_each(|part| collect(part, texts)),
+        Value::Object(members) => {
+            members.iter().filter(|member| member.key.is("text")).for_each(|member| collect(&member.value, texts));
+        }
+        _ => {}
+    }
+}
+
+/// The text parts of a message, joined by a newline.
+pub(super) fn text(conversation: &Conversation, message: &Message) -> String {
+    let texts: Vec<_> = message.texts().map(|span| Str::at(&conversation.text, span).decode()).collect();
+    texts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::limits::Limits;
+
+    fn session(body: &'static str) -> String {
+        let conversation = Protocol::Anthropic.parse(&Bytes::from_static(body.as_bytes()), &HeaderMap::new()).unwrap();
+        let ledger = Ledger::new(Limits::default());
+        identify(Protocol::Anthropic, &conversation, &HeaderMap::new(), &ledger).thread.session.session.to_string()
+    }
+
+    #[test]
+    fn a_conversation_keeps_its_name_while_it_grows() {
+        let first = session(r#"{"system":"s","messages":[{"role":"user","content":"hi"}]}"#);
+        for other in [
+            r#"{"system":[{"type":"text","text":"s","cache_control":{}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":"x"}]}"#,
+            r#"{"messages":[{"role":"system","content":"later"},{"role":"user","content":"h\u0069"}],"system":"s"}"#,
+        ] {
+            assert_eq!(session(other), first, "{other}");
+        }
+        assert_ne!(session(r#"{"system":"t","messages":[{"role":"user","content":"hi"}]}"#), first);
+        assert_eq!(session(r#"{"messages":[],"metadata":{"user_id":"{\"session_id\":\"abc\"}"}}"#), "abc");
+    }
+}

@@ -1,0 +1,158 @@
+//! Deciding about what a request asks: its prompts, and the declared tools that the provider would run.
+
+use futures_util::{FutureExt, StreamExt, stream};
+
+use super::exchange::Exchange;
+use super::identity::text;
+use crate::dispatch::{AddedContext, Decision};
+use crate::hooks::{Attachment, Detail, Event, Replacement};
+use crate::intercept::context::mark;
+use crate::ledger::{Known, PromptDecision, View};
+use crate::limits::MAX_CONCURRENT_REPLAYS;
+use crate::wire::conversation::{PartKind, Role, Tool};
+
+/// Decides about every prompt that has no decision yet. Gives the reason when the last one, which the answer would be to,
+/// is refused.
+pub(super) async fn decide(exchange: &Exchange) -> Option<String> {
+    let messages = &exchange.conversation.messages;
+    let indexes: Vec<usize> = (0..messages.len()).filter(|index| messages[*index].is_prompt()).collect();
+    let started = if exchange.side { Vec::new() } else { start_session(exchange).await };
+    let (last, earlier) = indexes.split_last()?;
+    if exchange.hooks.has(Event::UserPromptSubmit) {
+        let asked: Vec<_> = earlier.iter().map(|index| decide_one(exchange, *index, Vec::new()).boxed()).collect();
+        stream::iter(asked).buffer_unordered(MAX_CONCURRENT_REPLAYS).collect::<Vec<()>>().await;
+    }
+    if exchange.hooks.has(Event::UserPromptSubmit) || !started.is_empty() {
+        decide_one(exchange, *last, started).await;
+    }
+    let view = View { ledger: &exchange.core.inner.ledger, thread: &exchange.thread };
+    view.prompt(exchange.anchors.prompt(*last))?.denied
+}
+
+/// The first request of a session tells so, and may bring context that goes behind its prompt.
+async fn start_session(exchange: &Exchange) -> Vec<String> {
+    let once = exchange.core.inner.ledger.session_start(&exchange.occasion.session);
+    let mut context = Vec::new();
+    once.get_or_init(|| async {
+        let known = exchange.conversation.messages.iter().any(|message| message.role == Role::Assistant);
+        let source = if known || exchange.conversation.previous.is_some() { "resume" } else { "new" };
+        let occasion = exchange.occasion(Event::SessionStart, None, None);
+        let dispatcher = &exchange.core.inner.dispatcher;
+        let added = dispatcher.observe_awaited(&exchange.hooks, &occasion, Detail::SessionStart { source }).await;
+        context = marked(Event::SessionStart, &added);
+    })
+    .await;
+    context
+}
+
+/// What handlers added, as the model reads it.
+fn marked(event: Event, added: &[AddedContext]) -> Vec<String> {
+    added.iter().map(|added| mark(&added.text, &[("event", event.name()), ("handler", &added.handler)])).collect()
+}
+
+async fn decide_one(exchange: &Exchange, index: usize, before: Vec<String>) {
+    let ledger = &exchange.core.inner.ledger;
+    let conversation = &exchange.conversation;
+    let prompt = exchange.anchors.prompt(index);
+    let replayed = conversation.messages[index..].iter().any(|message| message.role == Role::Assistant);
+    let once = exchange.thread.prompt(prompt);
+    let decide = || async {
+        // A history that another session of the tenant had: what was decided there holds.
+        if replayed && let Some(decision) = ledger.shared_prompt(&exchange.thread, prompt) {
+            return decision;
+        }
+        let mut decision = PromptDecision { context: before, ..PromptDecision::default() };
+        if exchange.hooks.has(Event::UserPromptSubmit) {
+            let occasion = exchange.occasion(Event::UserPromptSubmit, None, None);
+            let detail = detail(exchange, index, replayed);
+            let verdict = exchange.core.inner.dispatcher.gate(&exchange.hooks, &occasion, detail, None).await;
+            decision.context.extend(marked(Event::UserPromptSubmit, &verdict.context));
+            match verdict.decision {
+                Decision::Deny { reason, .. } => {
+                    decision = PromptDecision { denied: Some(reason), ..PromptDecision::default() };
+                }
+                Decision::Modify(Replacement::Text(text)) => decision.replacement = Some(text),
+                // Not an outcome of this event: the dispatcher lets no handler answer so.
+                Decision::Allow | Decision::Modify(Replacement::Object(_)) | Decision::Continue { .. } => {}
+            }
+        }
+        ledger.share_prompt(&exchange.thread, prompt, decision.clone());
+        decision
+    };
+    once.get_or_init(decide).await;
+}
+
+fn detail(exchange: &Exchange, index: usize, replayed: bool) -> Detail {
+    let conversation = &exchange.conversation;
+    let message = &conversation.messages[index];
+    let mut attachments = Vec::new();
+    let mut client_context = Vec::new();
+    for part in &message.parts {
+        match &part.kind {
+            PartKind::Media { kind, media_type } => attachments.push(Attachment {
+                kind: conversation.string(*kind),
+                media_type: media_type.map(|span| conversation.string(span)),
+            }),
+            PartKind::ClientContext(span) => client_context.push(conversation.string(*span)),
+            _ => {}
+        }
+    }
+    let prompt = text(conversation, message);
+    Detail::UserPromptSubmit { prompt, attachments, client_context, replayed, side: exchange.side }
+}
+
+/// Asks about declared tools that the provider would run by itself, once a turn; gives the names that are refused. A tool
+/// that cannot be stopped in the answer must be stopped here.
+pub(super) async fn decide_declared(exchange: &Exchange) -> Vec<String> {
+    let conversation = &exchange.conversation;
+    let mut refused = Vec::new();
+    if exchange.counting || !exchange.hooks.has(Event::PreToolUse) {
+        return refused;
+    }
+    for (tool, server) in conversation
+        .tools
+        .iter()
+        .map(|tool| (tool, false))
+        .chain(conversation.servers.iter().map(|tool| (tool, true)))
+        .filter(|(tool, _)| tool.provider_executed)
+    {
+        for name in names_to_ask(exchange, tool, server) {
+            if refused.contains(&tool.name) {
+                break;
+            }
+            let once = exchange.thread.declared(exchange.turn, &name);
+            let verdict = once.get_or_init(|| ask_declared(exchange, tool, &name)).await;
+            // A declaration cannot be rewritten by one call's arguments, so a rewrite is a refusal too.
+            if verdict.decision != Decision::Allow {
+                refused.push(tool.name.clone());
+            }
+        }
+    }
+    refused
+}
+
+async fn ask_declared(exchange: &Exchange, tool: &Tool, name: &str) -> crate::dispatch::Verdict {
+    let occasion = exchange.occasion(Event::PreToolUse, Some(name), None);
+    let input = exchange.conversation.slice(tool.span);
+    let detail = Detail::PreToolUse { tool_name: name.to_owned(), input, server: None, declared: true };
+    exchange.core.inner.dispatcher.gate(&exchange.hooks, &occasion, detail, None).await
+}
+
+/// The names under which handlers may want to decide about a declared tool. A server's own tools are not known, so a
+/// matcher that names one of them is asked under that name.
+fn names_to_ask(exchange: &Exchange, tool: &Tool, server: bool) -> Vec<String> {
+    let mut names = Vec::new();
+    if exchange.hooks.matching(Event::PreToolUse, Some(&tool.name)).next().is_some() {
+        names.push(tool.name.clone());
+    }
+    if server || tool.name.starts_with("mcp__") {
+        let prefix = format!("{}__", tool.name);
+        let matchers = exchange.hooks.handlers(Event::PreToolUse).iter().filter_map(|handler| handler.matcher.names());
+        for name in matchers.flatten().filter(|name| name.starts_with(&prefix)) {
+            if !names.iter().any(|known| **known == **name) {
+                names.push(name.to_string());
+            }
+        }
+    }
+    names
+}

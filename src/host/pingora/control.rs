@@ -1,0 +1,59 @@
+//! The control surface: hookgate's own paths, answered by its router.
+
+use std::time::Duration;
+
+use axum::Router;
+use bytes::BytesMut;
+use http::{Request, StatusCode, Uri, request};
+use pingora::Result;
+use pingora::proxy::Session;
+use tower::ServiceExt as _;
+
+use super::gateway::NO_URI;
+use super::problem::problem;
+use super::respond;
+use crate::body::Body;
+
+/// The largest request that the control surface reads.
+const MAX_BODY: usize = 1 << 20;
+/// The longest time for it to arrive.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// Answers one request.
+pub(super) async fn serve(session: &mut Session, router: &Router, mut head: request::Parts, path: &str) -> Result<()> {
+    let Ok(uri) = Uri::try_from(path) else {
+        return respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await;
+    };
+    let Some(body) = read_body(session).await? else {
+        let detail = format!("the control surface takes at most {MAX_BODY} bytes, within {} s", BODY_TIME.as_secs());
+        return respond::refuse(session, problem(StatusCode::PAYLOAD_TOO_LARGE, &detail)).await;
+    };
+    head.uri = uri;
+    let request = Request::from_parts(head, axum::body::Body::from(body.freeze()));
+    // A router answers everything; its error type has no values.
+    let Ok(response) = router.clone().oneshot(request).await;
+    respond::answer(session, response.map(Body::wrap)).await
+}
+
+async fn read_body(session: &mut Session) -> Result<Option<BytesMut>> {
+    let mut body = BytesMut::new();
+    if respond::declared_length(session).is_some_and(|length| length > MAX_BODY as u64) {
+        return Ok(None);
+    }
+    if respond::waits_for_continue(session) {
+        session.as_downstream_mut().write_continue_response().await.map_err(|error| error.into_down())?;
+    }
+    let read = async {
+        while let Some(data) = session.as_downstream_mut().read_request_body().await? {
+            body.extend_from_slice(&data);
+            if body.len() > MAX_BODY {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    match tokio::time::timeout(BODY_TIME, read).await {
+        Ok(read) => Ok(read.map_err(|error: Box<pingora::Error>| error.into_down())?.then_some(body)),
+        Err(_) => Ok(None),
+    }
+}

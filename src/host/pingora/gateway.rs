@@ -1,0 +1,286 @@
+//! Every request's way through pingora's phases: checked, routed, planned, then driven by the core or passed on.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use axum::Router;
+use http::{StatusCode, Uri, header};
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::modules::http::HttpModules;
+use pingora::proxy::{FailToProxy, ProxyHttp, Session};
+use pingora::upstreams::peer::HttpPeer;
+use pingora::{Error, ErrorSource, ErrorType, Result};
+use tokio::sync::mpsc;
+
+use super::passthrough::Passing;
+use super::problem::problem;
+use super::routes::{Found, Table};
+use super::upstream::RouteUpstream;
+use super::upstream::headers::HeaderCase;
+use super::{control, driven, framing, respond};
+use crate::upstream::UpstreamErrorKind;
+use crate::{Hookgate, Plan, Route, RouteKind};
+
+/// The longest time that a client may take to accept a piece of an answer.
+const CLIENT_WRITE_TIME: std::time::Duration = std::time::Duration::from_secs(300);
+
+/// What is said to a client whose path is fit for no URI.
+pub(super) const NO_URI: &str = "the request path is not a valid URI";
+
+/// What a listener serves.
+pub(super) struct Gateway {
+    pub(super) core: Hookgate,
+    pub(super) table: Table<Arc<Mount>>,
+    pub(super) control: Router,
+    /// Tells the server, by being dropped, that no connection is left.
+    pub(super) _alive: mpsc::Sender<()>,
+}
+
+/// A route with its upstream.
+pub(super) struct Mount {
+    pub(super) route: Arc<Route>,
+    pub(super) upstream: RouteUpstream,
+}
+
+impl Mount {
+    /// What the route is for, for the answer to a path without one.
+    fn purpose(self: &Arc<Self>) -> String {
+        let kind = match self.route.kind {
+            RouteKind::Model => "model",
+            _ => "passthrough",
+        };
+        format!("{kind} route \"{}\"", self.route.name)
+    }
+}
+
+/// One request's state.
+pub(super) struct Context {
+    started: Instant,
+    /// What the log calls the request: its route's name. Never its path, which may hold secrets.
+    label: Arc<str>,
+    passing: Option<Passing>,
+    /// What the log says of a request that did not end well.
+    trouble: Option<String>,
+}
+
+impl Gateway {
+    /// Looks at the request and answers it; `false`: it passes on to the upstream.
+    async fn handle(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
+        let request = session.req_header();
+        let raw = || session.as_downstream().to_h1_raw();
+        if let Some(objection) = framing::objection(request.version, &request.headers, raw) {
+            session.set_keepalive(None);
+            return answered(respond::answer(session, problem(StatusCode::BAD_REQUEST, objection)).await);
+        }
+        let (path, query) = split_target(request);
+        let found = match self.table.find(authority(request), &path) {
+            Ok(Some(found)) => found,
+            Ok(None) => {
+                let known = self.table.describe(Mount::purpose);
+                let detail = format!("no route takes this path; this hookgate serves {known}");
+                return answered(respond::refuse(session, problem(StatusCode::NOT_FOUND, &detail)).await);
+            }
+            Err(ambiguous) => {
+                return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, ambiguous.0)).await);
+            }
+        };
+        let (mount, rest) = match found {
+            Found::Own => {
+                context.label = "control".into();
+                let head = session.req_header().as_owned_parts();
+                return answered(control::serve(session, &self.control, head, &format!("{path}{query}")).await);
+            }
+            Found::Route { route, rest } => (route, rest),
+        };
+        context.label = mount.route.name.clone();
+        let seen = if rest.is_empty() { "/" } else { rest };
+        let Ok(uri) = Uri::try_from(format!("{seen}{query}")) else {
+            return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
+        };
+        let mut head = session.req_header().as_owned_parts();
+        head.uri = uri;
+        match self.core.plan(&mount.route, &head) {
+            Plan::Pass => {
+                context.passing = Some(Passing::new(mount.clone(), format!("{rest}{query}")));
+                Ok(false)
+            }
+            Plan::Refuse(response) => answered(respond::refuse(session, response).await),
+            Plan::Inspect(inspection) => {
+                if let Some(case) = HeaderCase::of(session.req_header()) {
+                    head.extensions.insert(case);
+                }
+                let upstream = Arc::new(mount.upstream.clone());
+                answered(driven::exchange(session, &self.core, inspection, head, upstream).await)
+            }
+        }
+    }
+}
+
+fn answered(written: Result<()>) -> Result<bool> {
+    written.map(|()| true)
+}
+
+/// The target's path, and its query with the question mark in front.
+fn split_target(request: &RequestHeader) -> (String, String) {
+    // An absolute target has its path in the URI; of other targets the URI would be a guess.
+    let target = match request.uri.path_and_query() {
+        Some(path) if request.raw_path_is_utf8() && has_path(request.raw_path()) => path.as_str(),
+        _ => "",
+    };
+    let path = target.split('?').next().unwrap_or_default();
+    (path.to_owned(), target.get(path.len()..).unwrap_or_default().to_owned())
+}
+
+fn has_path(target: &[u8]) -> bool {
+    let starts_with =
+        |scheme: &str| target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()));
+    starts_with("/") || starts_with("http://") || starts_with("https://")
+}
+
+fn authority(request: &RequestHeader) -> Option<&str> {
+    let named = request.uri.authority().map(|authority| authority.as_str());
+    named.or_else(|| request.headers.get(header::HOST).and_then(|host| host.to_str().ok()))
+}
+
+#[async_trait]
+impl ProxyHttp for Gateway {
+    type CTX = Context;
+
+    fn new_ctx(&self) -> Context {
+        Context { started: Instant::now(), label: "-".into(), passing: None, trouble: None }
+    }
+
+    /// Answers are not changed on their way: there is no module to run.
+    fn init_downstream_modules(&self, _: &mut HttpModules) {}
+
+    async fn request_filter(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
+        let client = session.as_downstream_mut();
+        // A client that sends its next request early would otherwise look like one that went away.
+        client.set_pipelining_enabled(true);
+        client.set_write_timeout(Some(CLIENT_WRITE_TIME));
+        self.handle(session, context).await
+    }
+
+    async fn upstream_peer(&self, _: &mut Session, context: &mut Context) -> Result<Box<HttpPeer>> {
+        match &mut context.passing {
+            Some(passing) => passing.peer().await,
+            None => Error::e_explain(ErrorType::InternalError, "a request without a route"),
+        }
+    }
+
+    async fn upstream_request_filter(
+        &self,
+        _: &mut Session,
+        request: &mut RequestHeader,
+        context: &mut Context,
+    ) -> Result<()> {
+        context.passing.as_ref().map_or(Ok(()), |passing| passing.request(&self.core, request))
+    }
+
+    async fn response_filter(&self, _: &mut Session, response: &mut ResponseHeader, _: &mut Context) -> Result<()> {
+        Passing::response(response);
+        Ok(())
+    }
+
+    fn fail_to_connect(&self, _: &mut Session, _: &HttpPeer, context: &mut Context, error: Box<Error>) -> Box<Error> {
+        match &mut context.passing {
+            Some(passing) => passing.not_connected(error),
+            None => error,
+        }
+    }
+
+    fn error_while_proxy(
+        &self,
+        _: &HttpPeer,
+        session: &mut Session,
+        error: Box<Error>,
+        context: &mut Context,
+        reused: bool,
+    ) -> Box<Error> {
+        let repeatable = !session.as_downstream().retry_buffer_truncated() && session.response_written().is_none();
+        match &mut context.passing {
+            Some(passing) => passing.failed(error, reused, repeatable),
+            None => error,
+        }
+    }
+
+    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, context: &mut Context) -> FailToProxy {
+        let code = self.report(session, error, context).await;
+        FailToProxy { error_code: code, can_reuse_downstream: false }
+    }
+
+    async fn logging(&self, session: &mut Session, _: Option<&Error>, context: &mut Context) {
+        let status = session.response_written().map_or(0, |head| head.status.as_u16());
+        let route = &*context.label;
+        metrics::counter!("hookgate_requests_total", "route" => route.to_owned(), "status" => status.to_string())
+            .increment(1);
+        let millis = context.started.elapsed().as_millis() as u64;
+        let method = session.req_header().method.as_str();
+        let trouble = context.trouble.as_deref();
+        tracing::info!(target: "hookgate::access", route, method, status, millis, trouble);
+    }
+
+    /// Failures are told by [`ProxyHttp::logging`]: pingora's own line has the path and the query in it.
+    fn suppress_error_log(&self, _: &Session, _: &Context, _: &Error) -> bool {
+        true
+    }
+
+    fn suppress_proxy_warn_log(
+        &self,
+        _: &Session,
+        _: &Context,
+        _: &Error,
+        _: pingora::proxy::ProxyWarnLogContext,
+    ) -> bool {
+        true
+    }
+
+    fn request_summary(&self, session: &Session, context: &Context) -> String {
+        format!("{} {}", session.req_header().method, context.label)
+    }
+}
+
+impl Gateway {
+    /// Tells the client and the log what went wrong. Once an answer has begun, all that is left is to break it off.
+    async fn report(&self, session: &mut Session, error: &Error, context: &mut Context) -> u16 {
+        let failure = context.passing.as_mut().and_then(|passing| passing.failure.take());
+        let client_left = *error.esource() == ErrorSource::Downstream
+            && matches!(
+                error.etype(),
+                ErrorType::ConnectionClosed
+                    | ErrorType::ReadError
+                    | ErrorType::WriteError
+                    | ErrorType::WriteTimedout
+                    | ErrorType::H2Error
+            );
+        context.trouble = Some(match &failure {
+            _ if client_left => "the client went away".to_owned(),
+            Some(failure) => failure.to_string(),
+            None => error.etype().as_str().to_owned(),
+        });
+        if client_left {
+            return 0;
+        }
+        if let Some(status) = session.response_written().map(|head| head.status.as_u16()) {
+            if session.as_downstream().is_http2() {
+                session.as_downstream_mut().shutdown().await;
+            }
+            return status;
+        }
+        let (status, detail) = match (&failure, error.esource()) {
+            (Some(failure), _) if failure.kind() == UpstreamErrorKind::Timeout => {
+                (StatusCode::GATEWAY_TIMEOUT, failure.to_string())
+            }
+            (Some(failure), _) => (StatusCode::BAD_GATEWAY, failure.to_string()),
+            (None, ErrorSource::Upstream) => {
+                (StatusCode::BAD_GATEWAY, "the exchange with the upstream failed".to_owned())
+            }
+            (None, ErrorSource::Downstream) => (StatusCode::BAD_REQUEST, "the request is not valid HTTP".to_owned()),
+            (None, _) => (StatusCode::INTERNAL_SERVER_ERROR, "hookgate failed; its log says why".to_owned()),
+        };
+        session.set_keepalive(None);
+        let _ = respond::refuse(session, problem(status, &detail)).await;
+        status.as_u16()
+    }
+}

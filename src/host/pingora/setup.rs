@@ -1,0 +1,110 @@
+//! From the configuration to the parts that serve.
+
+use std::sync::Arc;
+
+use axum::Router;
+use pingora::connectors::ConnectorOptions;
+use pingora::connectors::http::Connector;
+use tokio::sync::mpsc;
+
+use super::ServeError;
+use super::gateway::{Gateway, Mount};
+use super::routes::{Entry, Table};
+use super::upstream::RouteUpstream;
+use crate::Hookgate;
+use crate::config::{Config, HookSources, RouteConfig};
+use crate::control::{self, ControlState, Metrics, Readiness};
+use crate::dispatch::{Connection, ConnectionError, HyperTransport};
+
+/// What one listener serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Site {
+    /// Routes and the control surface.
+    Everything,
+    /// Routes only: the control surface has listeners of its own.
+    Traffic,
+    /// The control surface only.
+    Control,
+}
+
+/// The parts that all listeners share.
+pub(super) struct Setup {
+    core: Hookgate,
+    control: Router,
+    readiness: Readiness,
+    mounts: Vec<(RouteConfig, Arc<Mount>)>,
+    sources: HookSources,
+}
+
+impl Setup {
+    pub(super) fn new(config: &Config, metrics: Metrics, pool_size: usize) -> Result<Self, ServeError> {
+        let core = core(config)?;
+        let readiness = Readiness::new();
+        let control =
+            control::router(ControlState { audit: core.audit().clone(), readiness: readiness.clone(), metrics });
+        let connector = Arc::new(Connector::new(Some(ConnectorOptions::new(pool_size))));
+        let mut mounts = Vec::new();
+        for (group, route) in (1..).zip(&config.routes) {
+            let upstream = RouteUpstream::new(route, connector.clone(), group)?;
+            mounts.push((route.clone(), Arc::new(Mount { route: route.route.clone(), upstream })));
+        }
+        Ok(Setup { core, control, readiness, mounts, sources: config.hook_sources.clone() })
+    }
+
+    /// Says whether new requests are welcome.
+    pub(super) fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// What a listener of that kind runs. `alive` is held as long as the gateway is.
+    pub(super) fn gateway(&self, site: Site, alive: mpsc::Sender<()>) -> Gateway {
+        let own: fn(&str) -> bool = if site == Site::Traffic { |_| false } else { control::owns };
+        let served = if site == Site::Control { &[] as &[_] } else { &self.mounts };
+        let entries = served.iter().map(|(route, mount)| Entry {
+            host: route.host.clone(),
+            prefix: route.path_prefix.clone(),
+            route: mount.clone(),
+        });
+        let table = Table::new(own, entries.collect());
+        Gateway { core: self.core.clone(), table, control: self.control.clone(), _alive: alive }
+    }
+
+    /// The upstreams, for their health checks.
+    pub(super) fn upstreams(&self) -> Vec<RouteUpstream> {
+        self.mounts.iter().map(|(_, mount)| mount.upstream.clone()).collect()
+    }
+
+    /// Puts the hook documents in force as they are now. When one of them is at fault, the old ones stay.
+    pub(super) fn reload(&self) -> impl Fn() + Send + Sync + 'static + use<> {
+        let (core, sources) = (self.core.clone(), self.sources.clone());
+        move || match sources.load() {
+            Ok(hooks) => {
+                let handlers = hooks.iter().count();
+                core.set_hooks(hooks);
+                tracing::info!(handlers, "the hooks were reloaded");
+            }
+            Err(errors) => tracing::error!(%errors, "the hooks were not reloaded; the old ones stay"),
+        }
+    }
+}
+
+fn core(config: &Config) -> Result<Hookgate, ServeError> {
+    let mut transport = HyperTransport::new();
+    for (name, connection) in &config.connections {
+        let mut credential = Connection::new();
+        for (header, value) in &connection.headers {
+            let set = value.to_str().map_err(|_| ConnectionError::Credential);
+            credential = set
+                .and_then(|value| credential.header(header.as_str(), value))
+                .map_err(|error| ServeError::setup(format!("connections.{name}: {error}")))?;
+        }
+        transport = transport.connection(name.clone(), credential);
+    }
+    Ok(Hookgate::builder()
+        .hooks(config.hooks.clone())
+        .limits(config.limits.clone())
+        .subagents(config.subagents.clone())
+        .hooks_mode(config.hooks_mode)
+        .transport(Arc::new(transport))
+        .build())
+}

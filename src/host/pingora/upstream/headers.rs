@@ -1,0 +1,199 @@
+//! The headers of a request on its way to the upstream, and of an answer on its way back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Uri, request};
+use pingora::http::RequestHeader;
+
+/// Headers that concern one connection only (RFC 9110, section 7.6.1, and what is in use beside it).
+const HOP_BY_HOP: [HeaderName; 7] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("http2-settings"),
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// Removes what concerns one connection only, and what `connection` says does.
+pub(in crate::host::pingora) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        remove(headers, name);
+    }
+}
+
+/// Removes a header and keeps the others in order, which [`HeaderMap::remove`] does not.
+fn remove(headers: &mut HeaderMap, name: &HeaderName) {
+    if !headers.contains_key(name) {
+        return;
+    }
+    let mut kept = HeaderMap::with_capacity(headers.keys_len());
+    for (other, value) in headers.iter().filter(|(other, _)| *other != name) {
+        kept.append(other, value.clone());
+    }
+    *headers = kept;
+}
+
+/// How the client wrote its header names. Travels in a request's extensions, since a [`HeaderMap`] has lower case only.
+#[derive(Clone, Debug)]
+pub(in crate::host::pingora) struct HeaderCase(Arc<[Bytes]>);
+
+impl HeaderCase {
+    /// Remembers the names of a request; `None` where there was no case to keep (HTTP/2).
+    pub(in crate::host::pingora) fn of(request: &RequestHeader) -> Option<Self> {
+        let written = request.case_header_iter().map(|(name, _)| Bytes::copy_from_slice(name.as_slice()));
+        request.has_case().then(|| HeaderCase(written.collect()))
+    }
+
+    fn find(&self, name: &HeaderName) -> Option<Bytes> {
+        self.0.iter().find(|written| written.eq_ignore_ascii_case(name.as_str().as_bytes())).cloned()
+    }
+}
+
+/// What is the same for every attempt at one call.
+pub(super) struct Outline {
+    pub(super) method: Method,
+    pub(super) path_and_query: String,
+    headers: HeaderMap,
+    case: Option<HeaderCase>,
+    length: Option<u64>,
+}
+
+impl Outline {
+    /// `length`: of the body, where it is known before it is sent.
+    pub(super) fn new(parts: request::Parts, length: Option<u64>, own: &[(HeaderName, HeaderValue)]) -> Self {
+        let mut headers = parts.headers;
+        let sends_length = headers.contains_key(header::CONTENT_LENGTH)
+            || matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
+        strip_hop_by_hop(&mut headers);
+        // The proxy has the whole body already, names the upstream itself, and is no proxy that needs a login.
+        for name in [header::HOST, header::EXPECT, header::CONTENT_LENGTH, header::TRAILER, header::PROXY_AUTHORIZATION]
+        {
+            remove(&mut headers, &name);
+        }
+        for (name, value) in own {
+            headers.insert(name, value.clone());
+        }
+        match length {
+            Some(0) if !sends_length => {}
+            Some(length) => drop(headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length))),
+            None => {}
+        }
+        let path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let case = parts.extensions.get::<HeaderCase>().cloned();
+        Outline { method: parts.method, path_and_query, headers, case, length }
+    }
+
+    /// The request in the form that HTTP/1.1 sends.
+    pub(super) fn http1(&self, authority: &str, path: &str) -> pingora::Result<Box<RequestHeader>> {
+        let mut request =
+            RequestHeader::build(self.method.clone(), path.as_bytes(), Some(self.headers.len().saturating_add(2)))?;
+        request.append_header(header::HOST, authority)?;
+        for (name, value) in &self.headers {
+            match self.case.as_ref().and_then(|case| case.find(name)) {
+                Some(written) => request.append_header(written, value.clone())?,
+                None => request.append_header(name, value.clone())?,
+            };
+        }
+        if self.length.is_none() {
+            request.append_header(header::TRANSFER_ENCODING, "chunked")?;
+        }
+        Ok(Box::new(request))
+    }
+
+    /// The request in the form that HTTP/2 sends: the upstream's name is in the URI.
+    pub(super) fn http2(&self, authority: &str, path: &str) -> Result<Box<RequestHeader>, http::Error> {
+        let uri = Uri::builder().scheme("https").authority(authority).path_and_query(path).build()?;
+        let mut request = http::Request::builder().method(self.method.clone()).uri(uri).body(())?;
+        *request.headers_mut() = self.headers.clone();
+        Ok(Box::new(RequestHeader::from(request.into_parts().0)))
+    }
+}
+
+/// Sets headers over those of the client, in place.
+pub(in crate::host::pingora) fn set_own(
+    request: &mut RequestHeader,
+    own: &[(HeaderName, HeaderValue)],
+) -> pingora::Result<()> {
+    own.iter().try_for_each(|(name, value)| request.insert_header(name, value.clone()))
+}
+
+/// The exact length that an answer's header declares.
+pub(super) fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn connection_headers_go_and_the_rest_stays_in_order() {
+        let mut map = headers(&[
+            ("x-first", "1"),
+            ("connection", "keep-alive, X-Named"),
+            ("keep-alive", "timeout=5"),
+            ("x-named", "gone"),
+            ("x-twice", "a"),
+            ("te", "trailers"),
+            ("x-middle", "2"),
+            ("x-twice", "b"),
+            ("upgrade", "h2c"),
+            ("x-last", "3"),
+        ]);
+        strip_hop_by_hop(&mut map);
+        let left: Vec<_> = map.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        assert_eq!(left, [("x-first", "1"), ("x-twice", "a"), ("x-twice", "b"), ("x-middle", "2"), ("x-last", "3")]);
+    }
+
+    #[test]
+    fn names_are_written_as_the_client_wrote_them() {
+        let mut written = RequestHeader::build("POST", b"/", None).unwrap();
+        for name in ["X-API-Key", "anthropic-VERSION"] {
+            written.append_header(name, "v").unwrap();
+        }
+        let mut parts = written.as_owned_parts();
+        parts.extensions.insert(HeaderCase::of(&written).unwrap());
+        let outline =
+            Outline::new(parts, Some(0), &[(HeaderName::from_static("x-own"), HeaderValue::from_static("1"))]);
+        let mut wire = Vec::new();
+        outline.http1("up.example", "/p").unwrap().header_to_h1_wire(&mut wire);
+        let wire = String::from_utf8(wire).unwrap();
+        assert_eq!(
+            wire,
+            "Host: up.example\r\nX-API-Key: v\r\nanthropic-VERSION: v\r\nx-own: 1\r\nContent-Length: 0\r\n"
+        );
+    }
+
+    #[test]
+    fn lengths_are_declared_where_servers_expect_them() {
+        let length = |method: &str, length, declared: &[(&str, &str)]| {
+            let mut parts = http::Request::builder().method(method).body(()).unwrap().into_parts().0;
+            parts.headers = headers(declared);
+            let outline = Outline::new(parts, length, &[]);
+            outline.headers.get(header::CONTENT_LENGTH).map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(length("GET", Some(0), &[]), None);
+        assert_eq!(length("GET", Some(0), &[("content-length", "0")]), Some("0".to_owned()));
+        assert_eq!(length("POST", Some(0), &[]), Some("0".to_owned()));
+        assert_eq!(length("POST", Some(7), &[("content-length", "99")]), Some("7".to_owned()));
+        assert_eq!(length("POST", None, &[("content-length", "99")]), None);
+    }
+}

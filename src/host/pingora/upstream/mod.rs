@@ -1,0 +1,175 @@
+//! A route's upstream over pingora's pooled connections: the [`Upstream`] of inspected exchanges, and the peers of
+//! those that pass.
+
+mod balance;
+mod body;
+mod exchange;
+pub(super) mod failure;
+pub(super) mod headers;
+mod lease;
+mod outgoing;
+mod resolve;
+pub(super) mod target;
+pub(super) mod trust;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
+use pingora::ErrorType;
+use pingora::connectors::http::Connector;
+use pingora::upstreams::peer::HttpPeer;
+use tokio::sync::watch;
+
+use self::balance::Targets;
+pub(super) use self::balance::Tried;
+use self::body::AnswerBody;
+use self::exchange::Times;
+use self::headers::Outline;
+use self::lease::Lease;
+use self::outgoing::Outgoing;
+use self::target::Target;
+use self::trust::Trust;
+use super::ServeError;
+use crate::body::Body;
+use crate::config::RouteConfig;
+use crate::upstream::{Upstream, UpstreamError, UpstreamErrorKind};
+
+/// How often a request is sent again after a connection from the pool turned out to be closed.
+const MAX_RETRIES: usize = 2;
+
+/// The servers of one route. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct RouteUpstream(Arc<Inner>);
+
+struct Inner {
+    targets: Targets,
+    connector: Arc<Connector>,
+    own_headers: Vec<(HeaderName, HeaderValue)>,
+    times: Times,
+}
+
+impl RouteUpstream {
+    /// `group` must differ from route to route: it keeps their connections apart.
+    ///
+    /// # Errors
+    /// A certificate file of the route cannot be used.
+    pub(super) fn new(route: &RouteConfig, connector: Arc<Connector>, group: u64) -> Result<Self, ServeError> {
+        let trust = Trust::load(route)?;
+        let targets = route.upstreams.iter().map(|target| Target::new(target.clone(), route, &trust, group)).collect();
+        Ok(RouteUpstream(Arc::new(Inner {
+            targets: Targets::new(targets),
+            connector,
+            own_headers: route.headers.clone(),
+            times: Times { first_byte: route.first_byte_timeout, idle: route.idle_timeout },
+        })))
+    }
+
+    /// Headers set on every request, over those of the client.
+    pub(super) fn own_headers(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.0.own_headers
+    }
+
+    /// The next server to try, for pingora's own phases.
+    ///
+    /// # Errors
+    /// There is nothing left to try.
+    pub(super) async fn next_peer(&self, tried: &mut Tried) -> Result<(&Target, Box<HttpPeer>), UpstreamError> {
+        match self.0.targets.next(tried).await {
+            Some((target, address)) => Ok((target, target.peer(address))),
+            None => Err(self.0.nothing_left(tried)),
+        }
+    }
+
+    /// Watches the servers of a route with several; see [`Targets::check`].
+    pub(super) async fn check(&self, stop: watch::Receiver<bool>) {
+        self.0.targets.check(stop).await;
+    }
+}
+
+impl Upstream for RouteUpstream {
+    fn call(&self, request: Request<Body>) -> BoxFuture<'static, Result<Response<Body>, UpstreamError>> {
+        let inner = self.0.clone();
+        Box::pin(async move { inner.call(request).await })
+    }
+}
+
+impl Inner {
+    async fn call(&self, request: Request<Body>) -> Result<Response<Body>, UpstreamError> {
+        let (parts, body) = request.into_parts();
+        let mut body = Outgoing::new(body).map_err(|error| {
+            UpstreamError::new(UpstreamErrorKind::Other, format!("the request's body broke off: {error}"))
+        })?;
+        let outline = Outline::new(parts, body.length(), &self.own_headers);
+        let mut retries = 0;
+        loop {
+            let (mut lease, target, reused) = self.connect().await?;
+            match exchange::send(&mut lease, &outline, target, &mut body, self.times).await {
+                Ok(()) => return Ok(self.answer(lease, target, &outline.method).await),
+                Err(error) if retries < MAX_RETRIES && body.can_repeat() && failure::may_retry(&error, reused) => {
+                    retries += 1;
+                    if matches!(error.etype(), ErrorType::H2Downgrade) {
+                        lease.prefer_http1();
+                    }
+                    tracing::debug!(
+                        upstream = target.authority(),
+                        "the upstream did not take the request; sending it again"
+                    );
+                }
+                Err(error) => return Err(failure::explain(target.authority(), &error)),
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<(Lease, &Target, bool), UpstreamError> {
+        let mut tried = Tried::default();
+        let mut failed = None;
+        while let Some((target, address)) = self.targets.next(&mut tried).await {
+            let peer = target.peer(address);
+            match self.connector.get_http_session(&*peer).await {
+                Ok((session, reused)) => {
+                    return Ok((Lease::new(session, self.connector.clone(), peer), target, reused));
+                }
+                Err(error) => {
+                    target.unreachable();
+                    failed = Some(failure::explain(target.authority(), &error));
+                }
+            }
+        }
+        Err(failed.unwrap_or_else(|| self.nothing_left(&tried)))
+    }
+
+    fn nothing_left(&self, tried: &Tried) -> UpstreamError {
+        let message = match tried.unresolved() {
+            Some(name) => format!("the name cannot be resolved: {name}"),
+            None => format!("{}: there is no connection to it", self.targets.name()),
+        };
+        UpstreamError::new(UpstreamErrorKind::Connect, message)
+    }
+
+    /// The answer whose head `lease` has read.
+    async fn answer(&self, mut lease: Lease, target: &Target, method: &Method) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        let mut over = true;
+        if let Some(session) = lease.session() {
+            if let Some(head) = session.response_header() {
+                let head = head.as_owned_parts();
+                *response.status_mut() = head.status;
+                *response.headers_mut() = head.headers;
+                *response.version_mut() = Version::HTTP_11;
+            }
+            over = session.as_http1().is_some() && session.response_done();
+        }
+        headers::strip_hop_by_hop(response.headers_mut());
+        if over {
+            lease.finish().await;
+            return response;
+        }
+        let bodiless =
+            method == Method::HEAD || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let length = if bodiless { Some(0) } else { headers::declared_length(response.headers()) };
+        let name = target.authority().into();
+        *response.body_mut() = Body::wrap(AnswerBody::new(lease, name, length, self.times.idle));
+        response
+    }
+}

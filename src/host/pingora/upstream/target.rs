@@ -1,0 +1,127 @@
+//! One server of a route: where it is, and how it is connected to.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use pingora::protocols::l4::ext::TcpKeepalive;
+use pingora::protocols::l4::socket;
+use pingora::upstreams::peer::{ALPN, HttpPeer, PeerOptions};
+
+use super::resolve::Addresses;
+use super::trust::Trust;
+use crate::config::{RouteConfig, Scheme, UpstreamTarget};
+
+/// A connection that nobody uses is closed after this long; shorter than what servers usually allow (60 s and more).
+pub(super) const POOL_IDLE: Duration = Duration::from_secs(50);
+/// Streams of one HTTP/2 connection, and the most that one of them may have unread. Their product is the connection's
+/// window, so that a client who does not read never holds up another one's stream.
+const H2_STREAMS: usize = 32;
+const H2_STREAM_WINDOW: u32 = 1 << 20;
+/// A silent HTTP/2 connection is asked for a sign of life this often.
+const H2_PING: Duration = Duration::from_secs(30);
+/// The same for TCP, in the background.
+const TCP_KEEPALIVE: (Duration, Duration, usize) = (Duration::from_secs(30), Duration::from_secs(10), 3);
+
+/// One server, with what is known about it.
+pub(in crate::host::pingora) struct Target {
+    config: UpstreamTarget,
+    addresses: Addresses,
+    /// Where in `addresses` the next connection goes first: moves on when one could not be made.
+    preferred: AtomicUsize,
+    healthy: AtomicBool,
+    connect_timeout: Duration,
+    template: HttpPeer,
+}
+
+impl Target {
+    /// `group` keeps the connections of routes apart: they may differ in trust and credentials.
+    pub(super) fn new(config: UpstreamTarget, route: &RouteConfig, trust: &Trust, group: u64) -> Self {
+        let tls = config.scheme == Scheme::Https;
+        // An address is verified by the certificate's IP names; pingora skips verification when there is no name.
+        let name = if tls { config.sni.clone().unwrap_or_else(|| config.host.clone()) } else { String::new() };
+        let mut template = HttpPeer::new(SocketAddr::from(([0, 0, 0, 0], 0)), tls, name);
+        template.group_key = group;
+        template.client_cert_key = trust.client.clone();
+        template.options = options(route, trust, tls);
+        Target {
+            addresses: Addresses::new(&config.host, config.port),
+            config,
+            preferred: AtomicUsize::new(0),
+            healthy: AtomicBool::new(true),
+            connect_timeout: route.connect_timeout,
+            template,
+        }
+    }
+
+    /// The value of `host`, and the name in logs and errors.
+    pub(in crate::host::pingora) fn authority(&self) -> &str {
+        &self.config.authority
+    }
+
+    /// The path and query on this server.
+    pub(in crate::host::pingora) fn path(&self, path_and_query: &str) -> String {
+        match (self.config.path_prefix.as_str(), path_and_query) {
+            ("", "") => "/".to_owned(),
+            ("", query) if query.starts_with('?') => format!("/{query}"),
+            (prefix, rest) => format!("{prefix}{rest}"),
+        }
+    }
+
+    pub(super) fn healthy(&self) -> bool {
+        self.healthy.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the server can be connected to; `true` when that is news.
+    pub(super) fn set_healthy(&self, healthy: bool) -> bool {
+        self.healthy.swap(healthy, Ordering::Relaxed) != healthy
+    }
+
+    /// The server's addresses, the one to take first at the start.
+    ///
+    /// # Errors
+    /// The name cannot be resolved within the time to connect, and never was.
+    pub(super) async fn addresses(&self) -> std::io::Result<Vec<SocketAddr>> {
+        let mut addresses = tokio::time::timeout(self.connect_timeout, self.addresses.get()).await??;
+        let first = self.preferred.load(Ordering::Relaxed).checked_rem(addresses.len()).unwrap_or(0);
+        addresses.rotate_left(first);
+        Ok(addresses)
+    }
+
+    /// Takes another address first from now on.
+    pub(in crate::host::pingora) fn unreachable(&self) {
+        self.preferred.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What pingora connects to.
+    pub(super) fn peer(&self, address: SocketAddr) -> Box<HttpPeer> {
+        let mut peer = Box::new(self.template.clone());
+        peer._address = socket::SocketAddr::Inet(address);
+        peer
+    }
+}
+
+fn options(route: &RouteConfig, trust: &Trust, tls: bool) -> PeerOptions {
+    let mut options = PeerOptions::new();
+    options.alpn = if tls { ALPN::H2H1 } else { ALPN::H1 };
+    options.connection_timeout = Some(route.connect_timeout);
+    options.total_connection_timeout = Some(route.connect_timeout);
+    options.idle_timeout = Some(POOL_IDLE);
+    // pingora's own phases have one limit for all reads: the wait for the first byte is the longer one.
+    options.read_timeout = Some(route.first_byte_timeout.max(route.idle_timeout));
+    options.write_timeout = Some(route.idle_timeout);
+    options.ca = trust.authorities.clone();
+    options.max_h2_streams = H2_STREAMS;
+    options.h2_stream_window_size = Some(H2_STREAM_WINDOW);
+    options.h2_connection_window_size = Some(H2_STREAM_WINDOW * H2_STREAMS as u32);
+    options.h2_ping_interval = Some(H2_PING);
+    let (idle, interval, count) = TCP_KEEPALIVE;
+    options.tcp_keepalive = Some(TcpKeepalive {
+        idle,
+        interval,
+        count,
+        #[cfg(target_os = "linux")]
+        user_timeout: Duration::ZERO,
+    });
+    options
+}

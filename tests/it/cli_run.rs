@@ -1,0 +1,70 @@
+//! `run`.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use crate::cli_support::command;
+use crate::config_support::Folder;
+
+/// Ends the process whatever becomes of the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn run_greets_serves_and_ends_on_sigterm() {
+    let folder = Folder::with("[server]\nlisten = \"127.0.0.1:0\"\n[log]\nformat = \"json\"\n");
+    let mut command = command(&folder.path(""), &["run"]);
+    let mut running = Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut log = BufReader::new(running.0.stderr.take().unwrap()).lines();
+
+    let address = log.by_ref().find_map(|line| {
+        let record: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+        (record["message"] == "listening").then(|| record["address"].as_str().unwrap().to_owned())
+    });
+    let mut stream = TcpStream::connect(address.unwrap()).unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+
+    let stopped = Command::new("kill").arg(running.0.id().to_string()).status().unwrap();
+    assert!(stopped.success());
+    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+    let mut greeting = String::new();
+    running.0.stdout.take().unwrap().read_to_string(&mut greeting).unwrap();
+    for expected in [
+        "ANTHROPIC_BASE_URL=http://127.0.0.1:0/anthropic claude",
+        "anthropic  model  http://127.0.0.1:0/anthropic  https://api.anthropic.com\n",
+        "/hookgate/v1/sessions/SESSION_ID/hooks",
+        "Hooks:        none.",
+    ] {
+        assert!(greeting.contains(expected), "{expected}\nis not in\n{greeting}");
+    }
+    drop(log);
+}
+
+#[test]
+fn an_address_that_is_taken_is_exit_code_1() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let folder = Folder::with(&format!("[server]\nlisten = \"{address}\"\n"));
+    let output = folder.hookgate(&["run"]);
+    assert_eq!(output.code, 1);
+    assert!(output.stderr.contains(&address), "{}", output.stderr);
+}
+
+#[test]
+fn switched_off_hooks_are_said_twice() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = Folder::with(&format!("[server]\nlisten = \"{}\"\n", listener.local_addr().unwrap()));
+    let output = folder.hookgate_with(&[("HOOKGATE_HOOKS_MODE", "off")], &["run"]);
+    assert!(output.stdout.contains("Hooks:        switched off"), "{}", output.stdout);
+    assert!(output.stderr.contains("WARN") && output.stderr.contains("no policy is applied"), "{}", output.stderr);
+}
