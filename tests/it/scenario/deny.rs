@@ -132,13 +132,8 @@ pub(super) async fn a_merged_answer_is_split_again(at: Setting) -> Outcome {
 
 pub(super) async fn on_deny_end_ends_with_the_reason(at: Setting) -> Outcome {
     let first = Message::new("msg_1").text("Trying.").tool("toolu_1", "b", "{}");
-    let stage = at
-        .model([first, says("msg_2", "Next.")])
-        .hooks(["PreToolUse"])
-        .policy(deny_b)
-        .on_deny_end()
-        .start()
-        .await?;
+    let stage =
+        at.model([first, says("msg_2", "Next.")]).hooks(["PreToolUse"]).policy(deny_b).on_deny_end().start().await?;
     let mut agent = stage.agent();
     let replies = agent.prompt("Go.").await?;
     assert_eq!(stage.model.requests().len(), 1);
@@ -155,7 +150,9 @@ pub(super) async fn on_deny_end_ends_with_the_reason(at: Setting) -> Outcome {
 
 pub(super) async fn deny_rounds_are_capped(at: Setting) -> Outcome {
     let script = at.answering(|number, _| {
-        Message::new(&format!("msg_{number}")).tool(&format!("toolu_{number}"), "b", &format!(r#"{{"n":{number}}}"#)).into()
+        Message::new(&format!("msg_{number}"))
+            .tool(&format!("toolu_{number}"), "b", &format!(r#"{{"n":{number}}}"#))
+            .into()
     });
     let stage = script.hooks(["PreToolUse"]).policy(deny_b).limits(|limits| limits.max_deny_rounds = 2).start().await?;
     let replies = stage.agent().prompt("Go.").await?;
@@ -169,7 +166,8 @@ pub(super) async fn deny_rounds_are_capped(at: Setting) -> Outcome {
 pub(super) async fn a_continuation_is_free_to_choose_and_bounded(at: Setting) -> Outcome {
     let first = Message::new("msg_1").tool("toolu_1", "b", "{}").usage(10, 30);
     let stage = at.model([first, says("msg_2", "No.")]).hooks(["PreToolUse"]).policy(deny_b).start().await?;
-    let agent = stage.agent().member("tool_choice", json!({"type": "tool", "name": "b"})).member("max_tokens", json!(100));
+    let agent =
+        stage.agent().member("tool_choice", json!({"type": "tool", "name": "b"})).member("max_tokens", json!(100));
     let mut agent = agent.header("accept-encoding", "gzip, br");
     agent.prompt("Go.").await?;
     let request = stage.request(1);

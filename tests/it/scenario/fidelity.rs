@@ -32,7 +32,11 @@ fn odd_answer(stream: bool) -> Answer {
     }
     let sse = text(&message.sse());
     let odd = sse
-        .replacen("event: ping\ndata: {\"type\": \"ping\"}\n\n", ": a comment\r\n\r\nevent: future\r\ndata: {\"type\":\"future\",\"x\":[1.0]}\r\n\r\n", 1)
+        .replacen(
+            "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+            ": a comment\r\n\r\nevent: future\r\ndata: {\"type\":\"future\",\"x\":[1.0]}\r\n\r\n",
+            1,
+        )
         .replacen("\"index\":1}", "\"index\":1 , \"future\" : true}", 1);
     assert_ne!(odd, sse);
     Answer::events([odd]).header("request-id", "req_1")
@@ -80,7 +84,13 @@ pub(super) async fn without_hooks_nothing_is_touched(at: Setting) -> Outcome {
 
 /// One byte at a time means the same.
 pub(super) async fn a_chopped_answer_means_the_same(at: Setting) -> Outcome {
-    let message = || Message::new("msg_1").thinking("é", "c2ln").text("Né").tool("toolu_1", "a", r#"{"x":"学"}"#).tool("toolu_2", "b", "{}");
+    let message = || {
+        Message::new("msg_1")
+            .thinking("é", "c2ln")
+            .text("Né")
+            .tool("toolu_1", "a", r#"{"x":"学"}"#)
+            .tool("toolu_2", "b", "{}")
+    };
     let mut bodies = Vec::new();
     for answer in [Answer::from(message()), Answer::from(message()).bytewise()] {
         let stage = at
@@ -140,7 +150,9 @@ pub(super) async fn a_compressed_request_is_judged(at: Setting) -> Outcome {
         })
         .start()
         .await?;
-    let body = |text: &str| json!({"model": "m", "stream": at.stream, "messages": [{"role": "user", "content": text}]}).to_string();
+    let body = |text: &str| {
+        json!({"model": "m", "stream": at.stream, "messages": [{"role": "user", "content": text}]}).to_string()
+    };
     let headers = [("content-encoding", "gzip")];
     let send = async |text: &str| -> Result<(Bytes, Reply), hookgate::BoxError> {
         let packed = gzip(body(text).as_bytes()).await?;

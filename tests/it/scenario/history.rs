@@ -190,7 +190,12 @@ pub(super) async fn a_retry_goes_on_after_the_rounds_that_are_done(at: Setting) 
     }
     drop(retry);
     assert_eq!(stage.policy.asked_of("PreToolUse").len(), 1);
-    let firsts = stage.model.requests().iter().filter(|request| request.json()["messages"].as_array().is_some_and(|m| m.len() == 1)).count();
+    let firsts = stage
+        .model
+        .requests()
+        .iter()
+        .filter(|request| request.json()["messages"].as_array().is_some_and(|m| m.len() == 1))
+        .count();
     assert_eq!(firsts, 1, "the first round is asked for once");
     Ok(())
 }
@@ -255,7 +260,8 @@ pub(super) async fn equal_answers_are_told_apart(at: Setting) -> Outcome {
     agent.prompt("Again.").await?;
     agent.prompt("Again.").await?;
     let messages = stage.messages(6);
-    let calls: Vec<usize> = messages.iter().enumerate().filter(|(_, m)| !parts(m, "tool_use").is_empty()).map(|(at, _)| at).collect();
+    let calls: Vec<usize> =
+        messages.iter().enumerate().filter(|(_, m)| !parts(m, "tool_use").is_empty()).map(|(at, _)| at).collect();
     assert_eq!(calls, [9], "{messages:?}");
     assert_eq!(result_of(&messages[10], "toolu_1")["is_error"], true);
     Ok(())

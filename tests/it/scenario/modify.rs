@@ -6,7 +6,11 @@ use serde_json::json;
 use super::stage::{Outcome, Setting, parts, result_of, says, text};
 
 fn two_calls() -> Message {
-    Message::new("msg_1").text("Working.").tool("toolu_1", "a", r#"{"p": "x", "n": 1}"#).tool("toolu_2", "b", r#"{"q":2}"#)
+    Message::new("msg_1").text("Working.").tool("toolu_1", "a", r#"{"p": "x", "n": 1}"#).tool(
+        "toolu_2",
+        "b",
+        r#"{"q":2}"#,
+    )
 }
 
 pub(super) async fn arguments_are_replaced(at: Setting) -> Outcome {
@@ -34,7 +38,8 @@ pub(super) async fn arguments_are_replaced(at: Setting) -> Outcome {
 
 /// The frames of everything else are untouched.
 pub(super) async fn a_rewrite_leaves_other_blocks_alone(at: Setting) -> Outcome {
-    let first = Message::new("msg_1").thinking("hm", "c2ln").tool("toolu_1", "a", "{}").tool("toolu_2", "b", r#"{"q":  2}"#);
+    let first =
+        Message::new("msg_1").thinking("hm", "c2ln").tool("toolu_1", "a", "{}").tool("toolu_2", "b", r#"{"q":  2}"#);
     let stage = at
         .model([first.clone(), says("msg_2", "Done.")])
         .hook(|policy| policy.hook("PreToolUse").matcher(["a"]))
@@ -47,7 +52,10 @@ pub(super) async fn a_rewrite_leaves_other_blocks_alone(at: Setting) -> Outcome 
     let cut = |text: &str, mark: &str| text.find(mark).map(|at| text[..at].to_owned());
     // Up to the rewritten arguments, and from the next call on.
     let (start, end) = match at.stream {
-        true => ("event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":1", "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":2"),
+        true => (
+            "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":1",
+            "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":2",
+        ),
         false => (r#","input":{"#, r#"{"type":"tool_use","id":"toolu_2""#),
     };
     assert!(cut(&expected, start).is_some() && expected.contains(end));
@@ -56,7 +64,10 @@ pub(super) async fn a_rewrite_leaves_other_blocks_alone(at: Setting) -> Outcome 
     Ok(())
 }
 
-async fn unfit(at: Setting, open: bool) -> Result<(super::stage::Stage, Vec<hookgate::testing::Reply>), hookgate::BoxError> {
+async fn unfit(
+    at: Setting,
+    open: bool,
+) -> Result<(super::stage::Stage, Vec<hookgate::testing::Reply>), hookgate::BoxError> {
     let stage = at
         .model([Message::new("msg_1").tool("toolu_1", "typed", r#"{"path":"x"}"#), says("msg_2", "Done.")])
         .hook(move |policy| if open { policy.hook("PreToolUse").open() } else { policy.hook("PreToolUse") })

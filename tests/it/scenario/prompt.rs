@@ -10,7 +10,8 @@ fn no_secrets(asked: &Envelope) -> Ruling {
 }
 
 pub(super) async fn a_denied_prompt_never_reaches_the_model(at: Setting) -> Outcome {
-    let stage = at.model([says("msg_1", "Hello.")]).hooks(["UserPromptSubmit", "Stop"]).policy(no_secrets).start().await?;
+    let stage =
+        at.model([says("msg_1", "Hello.")]).hooks(["UserPromptSubmit", "Stop"]).policy(no_secrets).start().await?;
     let mut agent = stage.agent();
     let refused = &agent.prompt("a secret").await?[0];
     assert!(refused.complete);

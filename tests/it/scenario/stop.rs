@@ -45,7 +45,9 @@ pub(super) async fn a_continued_answer_is_split_again(at: Setting) -> Outcome {
     let stage = at
         .model(script)
         .hooks(["Stop"])
-        .policy(|asked| if asked.text("/detail/response") == "Finished." { Ruling::go_on("More.") } else { Ruling::pass() })
+        .policy(
+            |asked| if asked.text("/detail/response") == "Finished." { Ruling::go_on("More.") } else { Ruling::pass() },
+        )
         .start()
         .await?;
     let mut agent = stage.agent();
@@ -103,7 +105,8 @@ pub(super) async fn the_cap_holds_over_tools(at: Setting) -> Outcome {
         .start()
         .await?;
     stage.agent().prompt("Do it.").await?;
-    let attempts: Vec<_> = stage.policy.asked_of("Stop").iter().map(|asked| asked.detail()["attempt"].clone()).collect();
+    let attempts: Vec<_> =
+        stage.policy.asked_of("Stop").iter().map(|asked| asked.detail()["attempt"].clone()).collect();
     assert_eq!(attempts, [1, 2, 3]);
     Ok(())
 }

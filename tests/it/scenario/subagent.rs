@@ -81,11 +81,8 @@ pub(super) async fn a_call_that_is_denied_starts_nothing(at: Setting) -> Outcome
 }
 
 pub(super) async fn a_failed_delegation_is_told_as_failed(at: Setting) -> Outcome {
-    let stage = at
-        .model([delegation(), says("msg_2", "Done.")])
-        .hooks(["SubagentStart", "SubagentStop"])
-        .start()
-        .await?;
+    let stage =
+        at.model([delegation(), says("msg_2", "Done.")]).hooks(["SubagentStart", "SubagentStop"]).start().await?;
     let mut agent = stage.agent().tool("Agent", |_| Err("it got lost".to_owned()));
     agent.prompt("Find out.").await?;
     let stopped = stage.policy.at_least_of("SubagentStop", 1).await;
@@ -117,9 +114,7 @@ pub(super) async fn threads_of_one_session_are_apart(at: Setting) -> Outcome {
         })
         .start()
         .await?;
-    let sub = |id: &str| -> Agent {
-        stage.agent().claude_code("session-2").header("x-claude-code-agent-id", id)
-    };
+    let sub = |id: &str| -> Agent { stage.agent().claude_code("session-2").header("x-claude-code-agent-id", id) };
     let (mut one, mut two) = (sub("agent-one"), sub("agent-two"));
     let (first, second) = tokio::join!(one.prompt("task one"), two.prompt("task two"));
     let (first, second) = (first?, second?);

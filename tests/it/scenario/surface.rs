@@ -61,7 +61,8 @@ pub(super) async fn helpers_pass(at: Setting) -> Outcome {
 pub(super) async fn headers_pass_and_our_own_stay(at: Setting) -> Outcome {
     let answer = Answer::from(says("msg_1", "Hello.")).header("x-answer", "kept").header("set-cookie", "a=b");
     let stage = at.model([answer]).hooks(["UserPromptSubmit"]).start().await?;
-    let agent = stage.agent().header("anthropic-beta", "a-1,b-2").header("x-future", "Kept As It Is").header("cookie", "c=d");
+    let agent =
+        stage.agent().header("anthropic-beta", "a-1,b-2").header("x-future", "Kept As It Is").header("cookie", "c=d");
     let mut agent = agent.header("x-hookgate-future", "1").header("x-hookgate-dispatch", "forged.9999999999999.00");
     let reply = agent.request_for("hi").await?;
     assert_eq!(reply.headers["x-answer"], "kept");

@@ -77,7 +77,8 @@ pub(super) async fn fragments_are_joined_before_they_are_read(at: Setting) -> Ou
 
 /// A call that the token limit cut is not asked about and not released, however complete it looks.
 pub(super) async fn a_truncated_call_is_withheld(at: Setting) -> Outcome {
-    let complete = Message::new("msg_1").text("Writing.").tool("toolu_1", "a", r#"{"path":"a.txt"}"#).stop("max_tokens");
+    let complete =
+        Message::new("msg_1").text("Writing.").tool("toolu_1", "a", r#"{"path":"a.txt"}"#).stop("max_tokens");
     let cut = Message::new("msg_1")
         .text("Writing.")
         .tool_in_fragments("toolu_1", "a", &["{\"path\":\"a.txt\",\"body\":\"half"])
