@@ -68,10 +68,13 @@ impl From<ConfigErrors> for Failure {
 
 /// The configuration that the arguments and the environment lead to.
 fn load(args: &Args) -> Result<Config, ConfigErrors> {
-    // A variable that is not Unicode is read with replacement characters, so that it is refused and not overlooked.
-    let environment = std::env::vars_os()
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
-    Config::load(args.config.as_deref(), environment)
+    Config::load(args.config.as_deref(), environment())
+}
+
+/// The environment of the process. A variable that is not Unicode is read with replacement characters, so that it is
+/// refused and not overlooked.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
 }
 
 /// Writes to standard output. A reader that has gone away (`hookgate … | head`) is no failure.

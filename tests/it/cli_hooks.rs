@@ -9,7 +9,8 @@ const PASS: &str = r#"{"schemaVersion": 1, "outcome": "pass"}"#;
 const DENY: &str = r#"{"schemaVersion": 1, "outcome": "deny", "reason": "not on a Friday"}"#;
 const MODIFY: &str = r#"{"schemaVersion": 1, "outcome": "modify", "replacement": {"command": "ls -l"}}"#;
 
-const LOOPBACK: &str = "[hooks]\nallow_insecure_loopback = true\nallowed_hosts = [\"127.0.0.1\"]\ndocuments = [\"hooks.json\"]\n";
+const LOOPBACK: &str =
+    "[hooks]\nallow_insecure_loopback = true\nallowed_hosts = [\"127.0.0.1\"]\ndocuments = [\"hooks.json\"]\n";
 
 fn handler(id: &str, address: SocketAddr, more: &str) -> String {
     format!(r#"{{"id": "{id}", "type": "http", "url": "http://{address}/{id}"{more}}}"#)

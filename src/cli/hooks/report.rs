@@ -129,7 +129,8 @@ mod tests {
     #[test]
     fn json_gets_lines_and_keeps_its_text() {
         let json = r#"{"a":[1.50,{ },[ ]],"b":"{\"x\": [1, 2]}\\","c":null}"#;
-        let expected = "{\n  \"a\": [\n    1.50,\n    {},\n    []\n  ],\n  \"b\": \"{\\\"x\\\": [1, 2]}\\\\\",\n  \"c\": null\n}";
+        let expected =
+            "{\n  \"a\": [\n    1.50,\n    {},\n    []\n  ],\n  \"b\": \"{\\\"x\\\": [1, 2]}\\\\\",\n  \"c\": null\n}";
         assert_eq!(lines(json), expected);
         assert_eq!(lines(&lines(json)), expected);
     }
