@@ -45,7 +45,7 @@ impl Digest {
     /// assert_ne!(Digest::of(b"a"), Digest::of(b"b"));
     /// ```
     pub fn of(bytes: &[u8]) -> Self {
-        Hasher::new().add(bytes).finish()
+        Hasher::new().with(bytes).finish()
     }
 
     /// The digest as a UUID (version 8: custom), for ids that must be the same wherever they are computed.
@@ -78,7 +78,7 @@ impl Hasher {
 
     /// Adds one part.
     #[must_use]
-    pub fn add(mut self, part: &[u8]) -> Self {
+    pub fn with(mut self, part: &[u8]) -> Self {
         self.part(part);
         self
     }

@@ -119,7 +119,7 @@ impl Run {
         }
         let expires = Timestamp::now().unix_millis() + (handler.timeout + DISPATCH_TOKEN_GRACE).as_millis() as i64;
         let token = dispatch.dispatcher.inner.key.issue(&dispatch.event_id, Timestamp::from_unix_millis(expires));
-        let key = Hasher::new().add(dispatch.event_id.as_bytes()).add(handler.id.as_bytes()).finish().to_uuid();
+        let key = Hasher::new().with(dispatch.event_id.as_bytes()).with(handler.id.as_bytes()).finish().to_uuid();
         let request = http::Request::post(url.as_str())
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, USER_AGENT_VALUE)

@@ -13,7 +13,7 @@ use crate::hooks::{Detail, Event, FailureKind, FailureMode, Occasion, Replacemen
 use crate::id::{Hasher, random_id};
 use crate::intercept::call::Unjudgeable;
 use crate::intercept::context::mark;
-use crate::intercept::round::{CallVerdict, Policy, StopVerdict};
+use crate::intercept::round::{CallVerdict, Gated, Policy, StopVerdict};
 use crate::time::Timestamp;
 use crate::wire::answer::Call;
 use crate::wire::json::{Edits, pointer, quote};
@@ -32,7 +32,7 @@ impl Exchange {
                 hooks.matching(Event::PreToolUse, Some(name)).next().is_some()
                     || delegation && core.inner.subagents.iter().any(|subagent| *subagent.tool == *name)
             };
-            Arc::new(gated) as Arc<dyn Fn(&str) -> bool + Send + Sync>
+            Arc::new(gated) as Gated
         });
         Policy {
             protocol: self.protocol,
@@ -159,7 +159,7 @@ impl Exchange {
 
     /// A refusal as the model reads it. A model that asks for the same again is told that asking does not help.
     fn deny(&self, call: &Call, reason: String) -> CallVerdict {
-        let same = Hasher::new().add(call.name.as_bytes()).add(&call.input).finish();
+        let same = Hasher::new().with(call.name.as_bytes()).with(&call.input).finish();
         let times = self.thread.count_denial(self.turn, same);
         if times < 2 {
             return CallVerdict::Deny(reason);

@@ -157,7 +157,7 @@ impl Exchange {
             name: None,
             server: None,
         };
-        let mut retry_key = Hasher::new().add(b"retry");
+        let mut retry_key = Hasher::new().with(b"retry");
         for member in conversation.members.iter().filter(|member| member.name != "stream") {
             retry_key.part(member.span.of(&conversation.text));
         }
@@ -307,7 +307,7 @@ impl Exchange {
 /// A turn's id is that of its prompt in its thread, so that a retry and another node give the same.
 fn turn_of(thread: &Thread, prompt: Digest) -> Digest {
     let key = &thread.key;
-    let mut hasher = Hasher::new().add(b"turn").add(key.session.tenant.as_bytes()).add(key.session.session.as_bytes());
+    let mut hasher = Hasher::new().with(b"turn").with(key.session.tenant.as_bytes()).with(key.session.session.as_bytes());
     hasher.part(key.agent.as_deref().unwrap_or_default().as_bytes());
     hasher.digest(prompt);
     hasher.finish()

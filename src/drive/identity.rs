@@ -46,7 +46,7 @@ pub(super) fn identify(
 /// A name made of the tenant, the instructions and the first message of the user: what stays the same over a conversation
 /// of a client that names no session.
 fn by_beginning(tenant: &str, conversation: &Conversation) -> String {
-    let mut hasher = Hasher::new().add(b"session").add(tenant.as_bytes());
+    let mut hasher = Hasher::new().with(b"session").with(tenant.as_bytes());
     if let Some(system) = conversation.system {
         hasher.part(&instructions(conversation.slice(system).as_ref()));
     }

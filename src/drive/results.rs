@@ -25,7 +25,7 @@ pub(super) fn observe(exchange: &Exchange) {
             let id = conversation.string(*id);
             // The same id at another place of the history is another call: some servers number them anew in each answer.
             let place = exchange.anchors.before[first + offset];
-            let mut result = Hasher::new().add(id.as_bytes());
+            let mut result = Hasher::new().with(id.as_bytes());
             result.digest(place);
             if !exchange.thread.first_result(result.finish()) {
                 continue;

@@ -9,13 +9,16 @@ use crate::ledger::SuppliedResult;
 use crate::wire::answer::Usage;
 use crate::wire::protocol::Protocol;
 
+/// Says of a tool's name whether its calls must be decided.
+pub(crate) type Gated = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// What may happen to one answer.
 #[derive(Clone)]
 pub(crate) struct Policy {
     /// The protocol.
     pub(crate) protocol: Protocol,
     /// Whether a call of this name must be decided before it is released. `None` when no call must.
-    pub(crate) gated: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
+    pub(crate) gated: Option<Gated>,
     /// Whether the end of the turn must be decided.
     pub(crate) stop_gated: bool,
     /// Whether the blocks are recorded, because something may have to be said again.

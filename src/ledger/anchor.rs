@@ -90,7 +90,7 @@ impl MessageDigest {
             Role::Assistant => b"assistant",
             Role::System => b"system",
         };
-        MessageDigest { hasher: Hasher::new().add(role), text: 0 }
+        MessageDigest { hasher: Hasher::new().with(role), text: 0 }
     }
 
     fn part(&mut self, conversation: &Conversation, part: &Part) {

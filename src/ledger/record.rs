@@ -115,7 +115,7 @@ impl Round {
 
 /// The digest of a list of call ids; `None` when it is empty.
 pub(crate) fn calls_digest<'a>(ids: impl Iterator<Item = &'a str>) -> Option<Digest> {
-    let mut hasher = crate::id::Hasher::new().add(b"calls");
+    let mut hasher = crate::id::Hasher::new().with(b"calls");
     let mut any = false;
     for id in ids {
         any = true;

@@ -15,7 +15,7 @@ pub(super) fn run(record: &AuditRecord, handler: Option<&Handler>, exchanges: &[
     let id = record.handler_id.as_deref().unwrap_or_default();
     let mut text = format!("{} → {id}\n", record.event.name());
     // The key of a request is made of the event and the handler.
-    let key = Hasher::new().add(record.event_id.as_bytes()).add(id.as_bytes()).finish().to_uuid();
+    let key = Hasher::new().with(record.event_id.as_bytes()).with(id.as_bytes()).finish().to_uuid();
     match exchanges.iter().find(|exchange| exchange.key == key) {
         Some(exchange) => {
             let Some(Target::Http { url }) = handler.map(|handler| &handler.target) else { return text };

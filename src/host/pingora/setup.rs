@@ -14,7 +14,6 @@ use super::upstream::RouteUpstream;
 use crate::Hookgate;
 use crate::config::{Config, HookSources, RouteConfig};
 use crate::control::{self, ControlState, Metrics, Readiness};
-use crate::dispatch::{Connection, ConnectionError, HyperTransport};
 
 /// What one listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +37,7 @@ pub(super) struct Setup {
 
 impl Setup {
     pub(super) fn new(config: &Config, metrics: Metrics, pool_size: usize) -> Result<Self, ServeError> {
-        let core = core(config)?;
+        let core = core(config);
         let readiness = Readiness::new();
         let control =
             control::router(ControlState { audit: core.audit().clone(), readiness: readiness.clone(), metrics });
@@ -88,23 +87,12 @@ impl Setup {
     }
 }
 
-fn core(config: &Config) -> Result<Hookgate, ServeError> {
-    let mut transport = HyperTransport::new();
-    for (name, connection) in &config.connections {
-        let mut credential = Connection::new();
-        for (header, value) in &connection.headers {
-            let set = value.to_str().map_err(|_| ConnectionError::Credential);
-            credential = set
-                .and_then(|value| credential.header(header.as_str(), value))
-                .map_err(|error| ServeError::setup(format!("connections.{name}: {error}")))?;
-        }
-        transport = transport.connection(name.clone(), credential);
-    }
-    Ok(Hookgate::builder()
+fn core(config: &Config) -> Hookgate {
+    Hookgate::builder()
         .hooks(config.hooks.clone())
         .limits(config.limits.clone())
         .subagents(config.subagents.clone())
         .hooks_mode(config.hooks_mode)
-        .transport(Arc::new(transport))
-        .build())
+        .transport(Arc::new(config.transport()))
+        .build()
 }

@@ -84,9 +84,8 @@ fn error_content(cursor: &mut Cursor<'_>) -> Result<bool, JsonError> {
     let mut failed = false;
     if cursor.kind()? == crate::wire::json::Kind::Object {
         cursor.object(|cursor, key| {
-            match (key.is("type"), cursor.string_or_skip()?) {
-                (true, Some(kind)) => failed = kind.decode().ends_with("_error"),
-                _ => {}
+            if let (true, Some(kind)) = (key.is("type"), cursor.string_or_skip()?) {
+                failed = kind.decode().ends_with("_error");
             }
             Ok(())
         })?;

@@ -104,9 +104,9 @@ mod tests {
                         inserts.after(index, Bytes::from(format!("2{index}")));
                     }
                 }
-                for index in 0..3 {
+                for (index, dropped) in drop.iter().enumerate() {
                     expected.extend((places & 1 << index != 0).then(|| format!("1{index}")));
-                    expected.extend((!drop[index]).then(|| index.to_string()));
+                    expected.extend((!dropped).then(|| index.to_string()));
                     expected.extend((places & 8 << index != 0).then(|| format!("2{index}")));
                 }
                 let mut edits = Edits::default();

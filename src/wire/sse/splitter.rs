@@ -209,9 +209,9 @@ impl Splitter {
         self.start -= cut;
         self.line -= cut;
         self.searched -= cut;
-        let moved = |range: &Range<usize>| range.start.saturating_sub(cut)..range.end.saturating_sub(cut);
-        self.name = moved(&self.name);
-        self.data = self.data.iter().map(moved).collect();
+        for range in self.data.iter_mut().chain([&mut self.name]) {
+            *range = range.start.saturating_sub(cut)..range.end.saturating_sub(cut);
+        }
     }
 }
 
@@ -219,8 +219,11 @@ impl Splitter {
 mod tests {
     use super::*;
 
-    /// Every event as (raw, name, data), and what is left.
-    fn split(chunks: &[&[u8]]) -> (Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>, Vec<u8>) {
+    /// An event's raw bytes, name and data.
+    type Parts = (Vec<u8>, Vec<u8>, Vec<u8>);
+
+    /// Every event, and what is left.
+    fn split(chunks: &[&[u8]]) -> (Vec<Parts>, Vec<u8>) {
         let mut splitter = Splitter::new(1 << 16);
         let mut events = Vec::new();
         for chunk in chunks {
