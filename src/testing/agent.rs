@@ -178,6 +178,15 @@ impl Agent {
         Reply::read(self.send().await?).await
     }
 
+    /// Says something to the model once: the answer is read and not added to the history.
+    ///
+    /// # Errors
+    /// As [`Agent::request`].
+    pub async fn request_for(&mut self, text: &str) -> Result<Reply, BoxError> {
+        self.say(text);
+        self.request().await
+    }
+
     /// Sends the history once and gives the answer while it comes.
     ///
     /// # Errors

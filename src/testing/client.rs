@@ -133,12 +133,8 @@ impl Incoming {
     /// When the body breaks off.
     pub async fn event(&mut self) -> Result<Option<SseEvent>, BoxError> {
         loop {
-            while let Some(event) = self.splitter.next()? {
-                let data = String::from_utf8(self.splitter.data(&event).into_owned())?;
-                let name = String::from_utf8(self.splitter.name(&event).to_vec())?;
-                if !data.is_empty() {
-                    return Ok(Some(SseEvent { name, data }));
-                }
+            if let Some(event) = next(&mut self.splitter)? {
+                return Ok(Some(event));
             }
             match self.chunk().await? {
                 Some(chunk) => self.splitter.push(chunk),
@@ -160,6 +156,17 @@ impl Incoming {
         Err("the stream ended before the event that was waited for".into())
     }
 
+    /// The events of all that has been read so far.
+    pub(super) fn all_events(&self) -> Result<Vec<SseEvent>, BoxError> {
+        let mut splitter = Splitter::new(MAX_EVENT);
+        splitter.push(Bytes::copy_from_slice(&self.raw));
+        let mut events = Vec::new();
+        while let Some(event) = next(&mut splitter)? {
+            events.push(event);
+        }
+        Ok(events)
+    }
+
     /// All bytes that have been read so far.
     pub fn so_far(&self) -> &[u8] {
         &self.raw
@@ -173,4 +180,16 @@ impl Incoming {
         while self.chunk().await?.is_some() {}
         Ok(self.raw.freeze())
     }
+}
+
+/// The next event that has data.
+fn next(splitter: &mut Splitter) -> Result<Option<SseEvent>, BoxError> {
+    while let Some(event) = splitter.next()? {
+        let data = String::from_utf8(splitter.data(&event).into_owned())?;
+        let name = String::from_utf8(splitter.name(&event).to_vec())?;
+        if !data.is_empty() {
+            return Ok(Some(SseEvent { name, data }));
+        }
+    }
+    Ok(None)
 }

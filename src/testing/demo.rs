@@ -137,8 +137,7 @@ fn tools(out: &mut impl Write, ran: &[String]) -> Result<(), BoxError> {
     }
     writeln!(out, "The agent runs two, the second with another path, and never hears of the third:")?;
     ran.iter().try_for_each(|call| writeln!(out, "  {call}"))?;
-    let expected =
-        [r#"read_file {"path":"notes.txt"}"#, r#"write_file {"path":"workspace/notes.txt","text":"hello"}"#];
+    let expected = [r#"read_file {"path":"notes.txt"}"#, r#"write_file {"path":"workspace/notes.txt","text":"hello"}"#];
     ensure(ran == expected, "the agent ran other tools than the policy let through")
 }
 

@@ -23,6 +23,8 @@
 mod agent;
 mod answer;
 mod client;
+#[cfg(feature = "pingora")]
+pub mod demo;
 mod gate;
 mod message;
 mod model;

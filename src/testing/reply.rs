@@ -36,7 +36,7 @@ pub struct Call {
 }
 
 impl Reply {
-    /// Reads an answer to its end, streamed or not by its media type.
+    /// Reads an answer to its end, streamed or not by its media type; what was read of it before counts too.
     ///
     /// A broken connection is not an error here: the reply is then not complete.
     ///
@@ -57,22 +57,21 @@ impl Reply {
             events: Vec::new(),
             raw: Bytes::new(),
         };
+        // Where it breaks off is told by what is there.
+        while let Ok(Some(_)) = incoming.chunk().await {}
         if streamed {
             let mut assembly = Assembly::default();
-            while let Ok(Some(event)) = incoming.event().await {
+            for event in incoming.all_events()? {
                 assembly.add(&event.json()).map_err(|what| format!("{what}: {}", event.data))?;
                 reply.events.push(event);
             }
             reply.message = assembly.message;
             reply.error = assembly.error;
             reply.complete = assembly.stopped;
-        } else {
-            while let Ok(Some(_)) = incoming.chunk().await {}
-            if let Ok(value) = serde_json::from_slice::<Value>(incoming.so_far()) {
-                match value["type"] == "error" {
-                    true => reply.error = Some(value["error"].clone()),
-                    false => (reply.message, reply.complete) = (value, true),
-                }
+        } else if let Ok(value) = serde_json::from_slice::<Value>(incoming.so_far()) {
+            match value["type"] == "error" {
+                true => reply.error = Some(value["error"].clone()),
+                false => (reply.message, reply.complete) = (value, true),
             }
         }
         reply.raw = Bytes::copy_from_slice(incoming.so_far());

@@ -45,3 +45,5 @@ mod pingora_tls;
 
 mod laws;
 mod layering;
+#[cfg(all(feature = "pingora", feature = "test-util"))]
+mod scenario;
