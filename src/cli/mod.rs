@@ -28,6 +28,7 @@ pub fn main() -> ExitCode {
         Command::Config(ConfigCommand::Schema) => config::schema(),
         Command::Hooks(HooksCommand::List) => hooks::list(&args),
         Command::Hooks(HooksCommand::Test(test)) => hooks::test(&args, test),
+        Command::Demo => demo(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -37,6 +38,10 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+fn demo() -> Result<(), Failure> {
+    crate::testing::demo::run(&mut io::stdout().lock()).map_err(|error| Failure::run_time(error.to_string()))
 }
 
 /// Why a command did not do what it was asked.

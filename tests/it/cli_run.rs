@@ -84,3 +84,10 @@ fn the_log_filter_is_the_flag_or_the_variable_or_the_configuration() {
     assert!(!warns(&[("RUST_LOG", "warn")], &["run", "--log", "error"]));
     assert!(warns(&[("RUST_LOG", "error")], &["run", "--log", "hookgate=debug"]));
 }
+
+#[test]
+fn the_demo_shows_a_refusal() {
+    let output = Folder::with("").hookgate(&["demo"]);
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+    assert!(output.stdout.contains("remove_file") && output.stdout.contains("never removed here"), "{}", output.stdout);
+}
