@@ -43,6 +43,8 @@ pub(super) enum Command {
     /// See the configuration and what it can hold
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Watch a scripted agent, model and policy service talk through the proxy, on this machine alone
+    Demo,
 }
 
 #[derive(Debug, Subcommand)]

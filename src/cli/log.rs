@@ -5,16 +5,16 @@ use std::io::{self, IsTerminal};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::Subscriber;
 
-use super::Failure;
+use super::{Failure, environment};
 use crate::config::{LogConfig, LogFormat};
 
 /// Begins to log. `--log` wins over `RUST_LOG`, and that over the configuration.
 pub(super) fn start(config: &LogConfig, flag: Option<&str>) -> Result<(), Failure> {
-    let variable = std::env::var(EnvFilter::DEFAULT_ENV).ok().filter(|filter| !filter.is_empty());
-    let (filter, source) = match (flag, &variable) {
-        (Some(flag), _) => (flag, "--log"),
-        (None, Some(variable)) => (variable.as_str(), EnvFilter::DEFAULT_ENV),
-        (None, None) => (config.level, "[log] level"),
+    let variable = environment().find(|(name, filter)| name == EnvFilter::DEFAULT_ENV && !filter.is_empty());
+    let (source, filter) = match (flag, &variable) {
+        (Some(flag), _) => ("--log", flag),
+        (None, Some((name, filter))) => (name.as_str(), filter.as_str()),
+        (None, None) => ("[log] level", config.level),
     };
     let filter = EnvFilter::try_new(filter)
         .map_err(|error| Failure::usage(format!("{source}: {filter:?} is not a log filter: {error}")))?;

@@ -28,6 +28,7 @@ pub fn main() -> ExitCode {
         Command::Config(ConfigCommand::Schema) => config::schema(),
         Command::Hooks(HooksCommand::List) => hooks::list(&args),
         Command::Hooks(HooksCommand::Test(test)) => hooks::test(&args, test),
+        Command::Demo => demo(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -37,6 +38,10 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+fn demo() -> Result<(), Failure> {
+    crate::testing::demo::run(&mut io::stdout().lock()).map_err(|error| Failure::run_time(error.to_string()))
 }
 
 /// Why a command did not do what it was asked.
@@ -68,10 +73,13 @@ impl From<ConfigErrors> for Failure {
 
 /// The configuration that the arguments and the environment lead to.
 fn load(args: &Args) -> Result<Config, ConfigErrors> {
-    // A variable that is not Unicode is read with replacement characters, so that it is refused and not overlooked.
-    let environment = std::env::vars_os()
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
-    Config::load(args.config.as_deref(), environment)
+    Config::load(args.config.as_deref(), environment())
+}
+
+/// The environment of the process. A variable that is not Unicode is read with replacement characters, so that it is
+/// refused and not overlooked.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
 }
 
 /// Writes to standard output. A reader that has gone away (`hookgate … | head`) is no failure.

@@ -307,7 +307,8 @@ impl Exchange {
 /// A turn's id is that of its prompt in its thread, so that a retry and another node give the same.
 fn turn_of(thread: &Thread, prompt: Digest) -> Digest {
     let key = &thread.key;
-    let mut hasher = Hasher::new().with(b"turn").with(key.session.tenant.as_bytes()).with(key.session.session.as_bytes());
+    let mut hasher =
+        Hasher::new().with(b"turn").with(key.session.tenant.as_bytes()).with(key.session.session.as_bytes());
     hasher.part(key.agent.as_deref().unwrap_or_default().as_bytes());
     hasher.digest(prompt);
     hasher.finish()

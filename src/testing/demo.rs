@@ -92,6 +92,7 @@ shutdown_grace = "1s"
 [hooks]
 documents = ["hooks.json"]
 allow_insecure_loopback = true
+allowed_hosts = ["127.0.0.1"]
 
 [[routes]]
 name = "demo"

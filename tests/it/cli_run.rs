@@ -68,3 +68,26 @@ fn switched_off_hooks_are_said_twice() {
     assert!(output.stdout.contains("Hooks:        switched off"), "{}", output.stdout);
     assert!(output.stderr.contains("WARN") && output.stderr.contains("no policy is applied"), "{}", output.stderr);
 }
+
+#[test]
+fn the_log_filter_is_the_flag_or_the_variable_or_the_configuration() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder =
+        Folder::with(&format!("[server]\nlisten = \"{}\"\n[log]\nlevel = \"error\"\n", listener.local_addr().unwrap()));
+    let warns = |environment: &[(&str, &str)], arguments: &[&str]| {
+        let off = [("HOOKGATE_HOOKS_MODE", "off")];
+        let environment: Vec<_> = off.iter().chain(environment).copied().collect();
+        folder.hookgate_with(&environment, arguments).stderr.contains("no policy is applied")
+    };
+    assert!(!warns(&[], &["run"]));
+    assert!(warns(&[("RUST_LOG", "warn")], &["run"]));
+    assert!(!warns(&[("RUST_LOG", "warn")], &["run", "--log", "error"]));
+    assert!(warns(&[("RUST_LOG", "error")], &["run", "--log", "hookgate=debug"]));
+}
+
+#[test]
+fn the_demo_shows_a_refusal() {
+    let output = Folder::with("").hookgate(&["demo"]);
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+    assert!(output.stdout.contains("remove_file") && output.stdout.contains("never removed here"), "{}", output.stdout);
+}
