@@ -73,6 +73,7 @@ class Hookgate:
 
             [hooks]
             documents = ["hooks.json"]
+            allowed_hosts = ["127.0.0.1"]
             allow_insecure_loopback = true
 
             [[routes]]

@@ -60,7 +60,8 @@ pub(crate) struct Stage {
 }
 
 enum Running {
-    Layer(LayerHost, Hookgate),
+    /// Held so that it ends with the stage; the core has the audit.
+    Layer { _host: LayerHost, core: Hookgate },
     Proxy(Proxy),
 }
 
@@ -150,7 +151,11 @@ impl Plan {
     }
 
     async fn start_layer(&self, hooks: &[u8], upstream: &str) -> Result<(String, Running), BoxError> {
-        let hooks = HookSet::builder().document("hooks.json", hooks).allow_insecure_loopback(true).build()?;
+        let hooks = HookSet::builder()
+            .document("hooks.json", hooks)
+            .allowed_hosts(["127.0.0.1"])
+            .allow_insecure_loopback(true)
+            .build()?;
         let core = Hookgate::builder()
             .hooks(hooks)
             .limits(self.limits.clone())
@@ -163,7 +168,7 @@ impl Plan {
             .build();
         let route = Route::model("model").allow_uninspected(self.allow_uninspected.clone()).on_deny(self.on_deny);
         let host = LayerHost::start(&core, route, upstream).await?;
-        Ok((host.url(), Running::Layer(host, core)))
+        Ok((host.url(), Running::Layer { _host: host, core }))
     }
 
     fn start_proxy(&self, hooks: &[u8], upstream: &str) -> Result<(String, Running), BoxError> {
@@ -191,6 +196,7 @@ shutdown_grace = "1s"
 
 [hooks]
 documents = ["hooks.json"]
+allowed_hosts = ["127.0.0.1"]
 allow_insecure_loopback = true
 max_stop_retries = {}
 max_deny_rounds = {}
@@ -259,7 +265,7 @@ impl Stage {
     /// The audit so far, as its JSON records.
     pub(crate) async fn audit(&self) -> Result<Vec<Value>, BoxError> {
         let page = match &self.running {
-            Running::Layer(_, core) => serde_json::to_value(core.audit().all(&Default::default()))?,
+            Running::Layer { core, .. } => serde_json::to_value(core.audit().all(&Default::default()))?,
             Running::Proxy(proxy) => {
                 let address = proxy.addresses().first().ok_or("the proxy has no address")?;
                 let answer = Client::new(&format!("http://{address}")).get("/hookgate/v1/audit").await?;
