@@ -150,7 +150,11 @@ impl Plan {
     }
 
     async fn start_layer(&self, hooks: &[u8], upstream: &str) -> Result<(String, Running), BoxError> {
-        let hooks = HookSet::builder().document("hooks.json", hooks).allow_insecure_loopback(true).build()?;
+        let hooks = HookSet::builder()
+            .document("hooks.json", hooks)
+            .allowed_hosts(["127.0.0.1"])
+            .allow_insecure_loopback(true)
+            .build()?;
         let core = Hookgate::builder()
             .hooks(hooks)
             .limits(self.limits.clone())
@@ -191,6 +195,7 @@ shutdown_grace = "1s"
 
 [hooks]
 documents = ["hooks.json"]
+allowed_hosts = ["127.0.0.1"]
 allow_insecure_loopback = true
 max_stop_retries = {}
 max_deny_rounds = {}
