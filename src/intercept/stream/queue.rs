@@ -16,6 +16,8 @@ pub(super) struct Queued {
     pub(super) id: String,
     pub(super) call: Call,
     pub(super) order: Order,
+    /// Whether all of it was understood.
+    pub(super) readable: bool,
 }
 
 #[derive(Debug)]

@@ -61,7 +61,10 @@ pub(crate) struct Stage {
 
 enum Running {
     /// Held so that it ends with the stage; the core has the audit.
-    Layer { _host: LayerHost, core: Hookgate },
+    Layer {
+        _host: LayerHost,
+        core: Hookgate,
+    },
     Proxy(Proxy),
 }
 
