@@ -23,20 +23,21 @@ impl Stream {
     }
 
     pub(super) fn conclude(&mut self) {
-        if self.queue.has_open_block() {
-            self.fail("api_error", "the model's answer ended in the middle of a block");
-            return;
-        }
+        // An answer that ended within a block is passed on as the cut-off thing that it is, but nothing can follow it.
+        let open = self.queue.has_open_block();
         let stop_reason = self.ending.as_ref().map_or("", |(ending, ..)| ending.stop_reason.as_str());
         let finished = Finished {
             shown_calls: self.shown_calls + self.queue.waiting_calls(),
             denied: &self.denied,
-            truncated: self.truncated,
+            truncated: self.truncated || open,
             repeatable: self.policy.record && self.recorder.is_repeatable(),
             deny_rounds: self.deny_rounds,
             stop_reason,
         };
         match conclude(&self.policy, &finished) {
+            Conclusion::Feedback | Conclusion::EndWithReason if open => {
+                self.fail("api_error", "the model's answer ended in the middle of a block");
+            }
             Conclusion::Deliver => self.finish(),
             Conclusion::EndWithReason => self.end_with_reason(),
             Conclusion::AskStop => {

@@ -360,6 +360,7 @@ impl Stream {
                 self.ending = Some((ending, self.splitter.slice(raw), at));
             }
             Scan::Done => {
+                self.cut_open_calls();
                 self.done = Some(self.splitter.slice(raw));
                 let ended = self.ending.as_ref().map(|(ending, ..)| &ending.usage).unwrap_or(&self.started);
                 self.billed.add(self.policy.protocol, &self.started, ended);
@@ -448,6 +449,13 @@ impl Stream {
             }
             Ok(()) => self.actions.push_back(Action::Decide { slot, call }),
             Err(why) => self.actions.push_back(Action::Undecidable { slot, call, why }),
+        }
+    }
+
+    /// The answer ended before these calls did.
+    fn cut_open_calls(&mut self) {
+        for slot in self.queue.open_slots() {
+            self.ask(slot, true);
         }
     }
 
