@@ -144,7 +144,7 @@ pub fn answer(data: &[u8]) {
         assert_eq!(held, None, "{}", String::from_utf8_lossy(&out));
     }
     if failed {
-        let ended = memchr::memmem::find(&out, b"message_stop");
+        let ended = memchr::memmem::find(&out, br#""type":"message_stop""#);
         assert_eq!(ended, None, "a failed answer has no end: {}", String::from_utf8_lossy(&out));
     }
 }

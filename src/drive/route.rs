@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
+use super::exchange::unreachable_upstream;
 use crate::Body;
+use crate::upstream::UpstreamError;
 use crate::wire::anthropic::is_plain_path;
 use crate::wire::protocol::Protocol;
 
@@ -44,6 +46,15 @@ impl Route {
     pub fn allow_uninspected<S: Into<String>>(mut self, paths: impl IntoIterator<Item = S>) -> Self {
         self.allow_uninspected = paths.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// The answer for a request that passed uninspected and got none from the upstream, in the shape that the route's
+    /// clients know; `None` for routes of no known protocol.
+    pub fn no_answer(&self, failure: &UpstreamError) -> Option<Response<Body>> {
+        match self.kind {
+            RouteKind::Model => Some(unreachable_upstream(Protocol::Anthropic, failure)),
+            RouteKind::Passthrough => None,
+        }
     }
 
     /// Whether a path may pass without inspection. An allowed path allows what is below it, as far as no server could read

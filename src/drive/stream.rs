@@ -1,14 +1,15 @@
 //! Answers that stream.
 
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{AbortHandle, Abortable, BoxFuture, abortable};
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use http::{Response, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -62,8 +63,9 @@ pub(super) struct Driver {
     stream: Stream,
     /// The answer being read; `None` once it ended.
     input: Option<Body>,
-    verdicts: FuturesUnordered<BoxFuture<'static, (usize, CallVerdict)>>,
-    /// Calls that were given up: a verdict that still comes is not theirs.
+    verdicts: FuturesUnordered<Abortable<BoxFuture<'static, (usize, CallVerdict)>>>,
+    /// What is being asked, by call: giving a call up cancels its question.
+    asked: HashMap<usize, AbortHandle>,
     stop: Option<BoxFuture<'static, StopVerdict>>,
     round: Option<BoxFuture<'static, Option<Response<Body>>>>,
     lineage_known: bool,
@@ -77,6 +79,7 @@ impl Driver {
             stream,
             input: Some(input),
             verdicts: FuturesUnordered::new(),
+            asked: HashMap::new(),
             stop: None,
             round: None,
             lineage_known: false,
@@ -142,8 +145,11 @@ impl Driver {
                     pending_bytes -= bytes.len();
                     permit.send(bytes);
                 }
-                Some((slot, verdict)) = self.verdicts.next(), if !self.verdicts.is_empty() => {
-                    self.stream.verdict(now(), slot, verdict);
+                Some(decided) = self.verdicts.next(), if !self.verdicts.is_empty() => {
+                    if let Ok((slot, verdict)) = decided {
+                        self.asked.remove(&slot);
+                        self.stream.verdict(now(), slot, verdict);
+                    }
                 }
                 verdict = wait(&mut self.stop), if self.stop.is_some() => {
                     self.stop = None;
@@ -184,9 +190,14 @@ impl Driver {
             match action {
                 Action::Decide { slot, call } => {
                     let decide = async move { (slot, exchange.decide_call(&call).await) };
-                    self.verdicts.push(Box::pin(decide));
+                    let (decide, handle) = abortable(decide.boxed());
+                    self.asked.insert(slot, handle);
+                    self.verdicts.push(decide);
                 }
                 Action::Undecidable { slot, call, why } => {
+                    if let Some(asked) = self.asked.remove(&slot) {
+                        asked.abort();
+                    }
                     self.stream.verdict(now(), slot, exchange.decide_unjudgeable(&call, &why));
                 }
                 Action::AskStop { response, stop_reason } => {

@@ -71,8 +71,11 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
+/// The names and data of the events, all their bytes, and what is left.
+type Split = (Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>, Vec<u8>);
+
 /// All events as (name, data) with the raw bytes joined, and what is left.
-fn split(chunks: &[Bytes]) -> (Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>, Vec<u8>) {
+fn split(chunks: &[Bytes]) -> Split {
     let mut splitter = Splitter::new(1 << 20);
     let (mut events, mut raw) = (Vec::new(), Vec::new());
     for chunk in chunks {

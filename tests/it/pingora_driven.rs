@@ -13,7 +13,7 @@ use crate::pingora_kit::{
 
 #[tokio::test]
 async fn events_arrive_one_by_one() {
-    let (say, said) = mpsc::unbounded_channel::<String>();
+    let (say, said) = mpsc::channel::<String>(16);
     let said = Arc::new(tokio::sync::Mutex::new(said));
     let upstream = Upstream::start(move |_, mut wire| {
         let said = said.clone();
@@ -31,16 +31,16 @@ async fn events_arrive_one_by_one() {
     let proxy = proxy(&model(upstream.address));
     let mut client = Wire::to(&proxy).await;
     client.send(messages(true)).await;
-    say.send(BEGIN.to_owned()).unwrap();
+    say.send(BEGIN.to_owned()).await.unwrap();
     let head = client.head().await.unwrap();
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     client.until("content_block_start").await.unwrap();
     // The next event is only sent when the one before has arrived.
     for text in ["one", "two", "three"] {
-        say.send(delta(text)).unwrap();
+        say.send(delta(text)).await.unwrap();
         client.until(&format!("\"text\":\"{text}\"")).await.unwrap();
     }
-    say.send(END.to_owned()).unwrap();
+    say.send(END.to_owned()).await.unwrap();
     drop(say);
     client.until("message_stop\"}\n\n\r\n0\r\n\r\n").await.unwrap();
 }

@@ -280,7 +280,9 @@ impl Gateway {
             (None, _) => (StatusCode::INTERNAL_SERVER_ERROR, "hookgate failed; its log says why".to_owned()),
         };
         session.set_keepalive(None);
-        let _ = respond::refuse(session, problem(status, &detail)).await;
+        let known = context.passing.as_ref().zip(failure.as_ref());
+        let answer = known.and_then(|(passing, failure)| passing.mount.route.no_answer(failure));
+        let _ = respond::refuse(session, answer.unwrap_or_else(|| problem(status, &detail))).await;
         status.as_u16()
     }
 }

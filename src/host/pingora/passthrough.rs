@@ -18,7 +18,7 @@ const MAX_RETRIES: usize = 2;
 
 /// One request that passes: what its phases have to know of each other.
 pub(super) struct Passing {
-    mount: Arc<Mount>,
+    pub(super) mount: Arc<Mount>,
     /// What is left of the path without the route's prefix, with the query.
     rest: String,
     tried: Tried,

@@ -421,7 +421,7 @@ fn a_hold_has_an_end() {
 #[test]
 fn a_call_over_the_bound_is_undecidable() {
     let mut run = Run::new(Policy { max_held: 2000, ..policy() }, allow);
-    let mut answer = start("m") + &call(0, "t1", "x", "{}").split_inclusive("\n\n").next().unwrap();
+    let mut answer = start("m") + call(0, "t1", "x", "{}").split_inclusive("\n\n").next().unwrap();
     for _ in 0..40 {
         answer += &event(
             r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"                                "}}"#,
