@@ -25,8 +25,6 @@ mod upstream;
 pub mod wire;
 
 pub use body::{Body, BoxError};
-#[cfg(feature = "tower")]
-pub(crate) use drive::NoAnswer;
 pub use drive::{
     GuardedBody, Hookgate, HookgateBuilder, HooksMode, Inspection, OnDeny, Plan, Route, RouteKind, Subagent,
 };

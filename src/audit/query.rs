@@ -17,6 +17,8 @@ pub struct AuditQuery {
     pub limit: usize,
     /// Only records before this id: the `next` of a page.
     pub before: Option<String>,
+    /// Only those of this tenant.
+    pub tenant: Option<String>,
     /// Only those of this turn.
     pub turn: Option<String>,
     /// Only those of this event.
@@ -27,7 +29,7 @@ pub struct AuditQuery {
 
 impl Default for AuditQuery {
     fn default() -> Self {
-        AuditQuery { limit: PAGE, before: None, turn: None, event: None, outcome: None }
+        AuditQuery { limit: PAGE, before: None, tenant: None, turn: None, event: None, outcome: None }
     }
 }
 
@@ -35,6 +37,7 @@ impl AuditQuery {
     /// Whether the filters accept a record.
     pub(super) fn accepts(&self, record: &AuditRecord) -> bool {
         self.before.as_deref().is_none_or(|before| record.id.as_str() < before)
+            && self.tenant.as_deref().is_none_or(|tenant| *record.tenant == *tenant)
             && self.turn.as_deref().is_none_or(|turn| record.turn_id.as_deref() == Some(turn))
             && self.event.is_none_or(|event| record.event == event)
             && self.outcome.is_none_or(|outcome| record.outcome == outcome)

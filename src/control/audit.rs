@@ -25,12 +25,26 @@ pub(super) async fn of_session(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Path(id) = id.map_err(|_| Problem::bad_request("The session id in the path is not percent-encoded UTF-8."))?;
-    let (query, tenant) = parse(query.as_deref().unwrap_or(""))?;
-    let key = session(&state, &id, tenant)?;
+    let query = parse(query.as_deref().unwrap_or(""))?;
+    let key = session(&state, &id, query.tenant.clone())?;
     let page = key.map(|key| state.audit.session(&key, &query));
-    let page = page.unwrap_or(Page { items: Vec::new(), next: None });
+    answer(&page.unwrap_or(Page { items: Vec::new(), next: None }), &headers)
+}
+
+/// `GET /hookgate/v1/audit`: the same across all sessions.
+pub(super) async fn of_all(
+    State(state): State<ControlState>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let query = parse(query.as_deref().unwrap_or(""))?;
+    answer(&state.audit.all(&query), &headers)
+}
+
+/// A page as JSON, or a record a line.
+fn answer(page: &Page<AuditRecord>, headers: &HeaderMap) -> Result<Response, Problem> {
     let (media_type, text) =
-        if wants_lines(&headers) { (NDJSON, lines(&page)) } else { ("application/json", serde_json::to_string(&page)) };
+        if wants_lines(headers) { (NDJSON, lines(page)) } else { ("application/json", serde_json::to_string(page)) };
     let text = text.map_err(|error| {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Problem::new(
@@ -63,9 +77,8 @@ fn session(state: &ControlState, id: &str, tenant: Option<String>) -> Result<Opt
     Ok(sessions.pop())
 }
 
-fn parse(query: &str) -> Result<(AuditQuery, Option<String>), Problem> {
+fn parse(query: &str) -> Result<AuditQuery, Problem> {
     let mut parsed = AuditQuery::default();
-    let mut tenant = None;
     let mut seen = Vec::new();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         if seen.contains(&name) {
@@ -80,7 +93,7 @@ fn parse(query: &str) -> Result<(AuditQuery, Option<String>), Problem> {
                 let names = AuditOutcome::ALL.map(AuditOutcome::name);
                 parsed.outcome = Some(one_of("outcome", &value, AuditOutcome::parse, names)?);
             }
-            "tenant" => tenant = Some(value.into_owned()),
+            "tenant" => parsed.tenant = Some(value.into_owned()),
             _ => {
                 let detail = format!("There is no parameter {name:?}; there are {PARAMETERS}.");
                 return Err(Problem::bad_request(detail));
@@ -88,7 +101,7 @@ fn parse(query: &str) -> Result<(AuditQuery, Option<String>), Problem> {
         }
         seen.push(name);
     }
-    Ok((parsed, tenant))
+    Ok(parsed)
 }
 
 fn limit(value: &str) -> Result<usize, Problem> {

@@ -53,6 +53,7 @@ pub fn router(state: ControlState) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
+        .route("/hookgate/v1/audit", get(audit::of_all))
         .route("/hookgate/v1/sessions/{id}/hooks", get(audit::of_session))
         .route("/api/sessions/{id}/hooks", get(audit::of_session))
         .fallback(not_found)
@@ -80,7 +81,7 @@ async fn not_found(uri: Uri) -> Problem {
         "not-found",
         "There is nothing here",
         format!(
-            "The control surface has no path {}. It has /healthz, /readyz, /metrics and \
+            "The control surface has no path {}. It has /healthz, /readyz, /metrics, /hookgate/v1/audit and \
              /hookgate/v1/sessions/{{id}}/hooks.",
             uri.path()
         ),

@@ -192,8 +192,9 @@ impl Exchange {
 
     fn settle_stop(&self, occasion: &Occasion, decision: Decision, attempt: u32, max_attempts: u32) -> StopVerdict {
         let (reason, handler) = match decision {
-            // A handler that failed closed has not agreed to the end: the model goes on, and it is asked again.
-            Decision::Continue { reason, handler } | Decision::Deny { reason, handler } => (reason, handler),
+            Decision::Continue { reason, handler } => (reason, handler),
+            // A handler that failed closed has not agreed to the end, and the model can do nothing about it.
+            Decision::Deny { reason, .. } => return StopVerdict::Block(reason),
             Decision::Allow | Decision::Modify(_) => return StopVerdict::End,
         };
         if attempt < max_attempts {

@@ -17,6 +17,7 @@ use crate::hooks::{Detail, Event, HookSet, Occasion, Plane};
 use crate::id::{Digest, Hasher, random_id};
 use crate::ledger::{Anchors, DeclaredTool, Lineage, Thread, View, rewrite};
 use crate::upstream::{Upstream, UpstreamError, UpstreamErrorKind};
+use crate::wire::client::ClientIdentity;
 use crate::wire::conversation::Conversation;
 use crate::wire::json::{Edits, Rope};
 use crate::wire::protocol::{Continuation, Protocol};
@@ -58,6 +59,7 @@ pub(super) async fn run(
     super::meter::inspected(&route.name);
     let hooks = core.hooks();
     let (mut head, sent) = request.into_parts();
+    let client = ClientIdentity::of(&head.headers);
     strip(&mut head.headers);
     head.headers.remove(header::EXPECT);
 
@@ -72,7 +74,7 @@ pub(super) async fn run(
             return unreadable(&core, &route, protocol, head, sent, upstream, &why).await;
         }
     };
-    let mut exchange = Exchange::new(core, hooks, route, protocol, upstream, head, conversation, counting);
+    let mut exchange = Exchange::new(core, hooks, route, protocol, upstream, head, client, conversation, counting);
     if let Some(answer) = exchange.settle_request().await {
         return answer.map(Into::into);
     }
@@ -129,11 +131,12 @@ impl Exchange {
         protocol: Protocol,
         upstream: Arc<dyn Upstream>,
         head: request::Parts,
+        client: ClientIdentity,
         conversation: Conversation,
         counting: bool,
     ) -> Self {
         let ledger = &core.inner.ledger;
-        let Identity { thread: key, parent_agent, lineage } = identify(protocol, &conversation, &head.headers, ledger);
+        let Identity { thread: key, parent_agent, lineage } = identify(protocol, &conversation, client, ledger);
         let (thread, _) = ledger.open(&key, Instant::now());
         let side = counting || protocol.is_side(&conversation, &head.headers);
         let anchors = Anchors::of(&conversation);

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
-
 use crate::id::{DEFAULT_TENANT, Hasher, SessionKey, ThreadKey};
 use crate::ledger::{Ledger, Lineage};
 use crate::wire::client::ClientIdentity;
@@ -24,11 +22,11 @@ pub(super) struct Identity {
 pub(super) fn identify(
     protocol: Protocol,
     conversation: &Conversation,
-    headers: &HeaderMap,
+    client: ClientIdentity,
     ledger: &Ledger,
 ) -> Identity {
     let tenant: Arc<str> = DEFAULT_TENANT.into();
-    let ClientIdentity { session, agent, parent } = ClientIdentity::of(headers);
+    let ClientIdentity { session, agent, parent } = client;
     let previous = conversation.previous.map(|span| conversation.string(span));
     let lineage = previous.and_then(|id| ledger.lineage(&tenant, &id));
     let named = session.or_else(|| protocol.session(conversation));
@@ -86,6 +84,7 @@ pub(super) fn text(conversation: &Conversation, message: &Message) -> String {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use http::HeaderMap;
 
     use super::*;
     use crate::limits::Limits;
@@ -93,7 +92,11 @@ mod tests {
     fn session(body: &'static str) -> String {
         let conversation = Protocol::Anthropic.parse(&Bytes::from_static(body.as_bytes()), &HeaderMap::new()).unwrap();
         let ledger = Ledger::new(Limits::default());
-        identify(Protocol::Anthropic, &conversation, &HeaderMap::new(), &ledger).thread.session.session.to_string()
+        identify(Protocol::Anthropic, &conversation, ClientIdentity::default(), &ledger)
+            .thread
+            .session
+            .session
+            .to_string()
     }
 
     #[test]

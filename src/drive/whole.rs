@@ -200,11 +200,13 @@ impl Answer {
     /// The verdict about a block; `None` for a call that was cut off.
     async fn decide_block(&self, block: &Block, cut: bool) -> Option<CallVerdict> {
         match &block.kind {
-            BlockKind::Call(call) if self.policy.is_gated(&call.name) => match judgeable(&call.input) {
-                _ if cut => None,
-                Ok(()) => Some(self.exchange.decide_call(call).await),
-                Err(why) => Some(self.exchange.decide_unjudgeable(call, &why)),
-            },
+            BlockKind::Call(call) if self.policy.is_gated(&call.name) => {
+                match judgeable(&call.input, self.policy.max_held) {
+                    _ if cut => None,
+                    Ok(()) => Some(self.exchange.decide_call(call).await),
+                    Err(why) => Some(self.exchange.decide_unjudgeable(call, &why)),
+                }
+            }
             _ => Some(CallVerdict::Allow),
         }
     }

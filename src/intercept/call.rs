@@ -16,12 +16,10 @@ pub(crate) struct Unjudgeable {
 
 /// Checks that a call's arguments are one JSON object that every reader reads alike. They are never repaired: a tool that
 /// runs on guessed arguments does what no one asked for.
-///
-/// ```ignore
-/// assert!(judgeable(&Bytes::from_static(b"{\"a\":1}")).is_ok());
-/// assert!(judgeable(&Bytes::from_static(b"{\"a\":1")).is_err());
-/// ```
-pub(crate) fn judgeable(input: &Bytes) -> Result<(), Unjudgeable> {
+pub(crate) fn judgeable(input: &Bytes, most: usize) -> Result<(), Unjudgeable> {
+    if input.len() > most {
+        return Err(too_large(most));
+    }
     let malformed = |what: String| Unjudgeable { kind: FailureKind::MalformedInput, what };
     match Cursor::new(input).kind() {
         Ok(Kind::Object) => {}
@@ -34,6 +32,11 @@ pub(crate) fn judgeable(input: &Bytes) -> Result<(), Unjudgeable> {
     }
 }
 
+/// A call whose arguments are over the bound of what is held.
+pub(crate) fn too_large(most: usize) -> Unjudgeable {
+    Unjudgeable { kind: FailureKind::TooLargeInput, what: format!("its arguments are over {most} bytes") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,7 +44,7 @@ mod tests {
     #[test]
     fn only_plain_objects_are_judged() {
         for good in [r#"{}"#, r#"{"a":[{"b":1},{"b":2}]}"#, r#"{"s":"\ud800"}"#] {
-            assert_eq!(judgeable(&Bytes::from_static(good.as_bytes())), Ok(()), "{good}");
+            assert_eq!(judgeable(&Bytes::from_static(good.as_bytes()), 100), Ok(()), "{good}");
         }
         for bad in [
             "",
@@ -54,7 +57,7 @@ mod tests {
             r#"{"x":{"a":1,"a":2}}"#,
             r#"{} {}"#,
         ] {
-            assert!(judgeable(&Bytes::from_static(bad.as_bytes())).is_err(), "{bad}");
+            assert!(judgeable(&Bytes::from_static(bad.as_bytes()), 100).is_err(), "{bad}");
         }
     }
 }

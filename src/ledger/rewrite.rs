@@ -1,5 +1,7 @@
 //! Making a client's history true: what was denied, replaced, added or answered by hookgate is put where it belongs.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::anchor::{self, Anchors};
@@ -25,8 +27,10 @@ pub(crate) struct PromptDecision {
 pub(crate) trait Known {
     /// The decision about a prompt.
     fn prompt(&self, prompt: Digest) -> Option<PromptDecision>;
-    /// The record of an answer: by the chain before it and its digest, else by its calls.
-    fn answer(&self, before: Digest, own: Digest, calls: Option<Digest>) -> Option<std::sync::Arc<AnswerRecord>>;
+    /// The record of an answer by the chain before it and its digest.
+    fn answer(&self, before: Digest, own: Digest) -> Option<Arc<AnswerRecord>>;
+    /// The record of an answer by the ids of its calls: for an echo whose text or history the client has changed.
+    fn answer_by_calls(&self, calls: Digest) -> Option<Arc<AnswerRecord>>;
     /// What the model is to read after the result of a call.
     fn call_context(&self, call_id: &str) -> Vec<String>;
 }
@@ -46,6 +50,7 @@ pub(crate) fn rewrite(
     mut pending: Vec<SuppliedResult>,
     edits: &mut Edits,
 ) {
+    let answers = answers(conversation, anchors, known);
     let mut turn = Turn { dropped: false };
     let mut drop = vec![false; conversation.messages.len()];
     let mut inserts = Inserts::default();
@@ -58,11 +63,8 @@ pub(crate) fn rewrite(
                     inserts.before(index, protocol.user_message(&results(protocol, std::mem::take(&mut pending))));
                 }
                 drop[index] = turn.dropped;
-                if !turn.dropped
-                    && let Some(record) =
-                        known.answer(anchors.before[index], anchors.own[index], calls(conversation, message))
-                {
-                    restore(protocol, conversation, message, &record, edits);
+                if let Some(record) = answers[index].as_ref().filter(|_| !turn.dropped) {
+                    restore(protocol, conversation, message, record, edits);
                     pending = record.open_results().to_vec();
                 }
             }
@@ -90,6 +92,25 @@ pub(crate) fn rewrite(
     }
     let spans: Vec<Span> = conversation.messages.iter().map(|message| message.span).collect();
     splice(edits, &spans, &drop, inserts);
+}
+
+/// The record of each message that has one. Some servers use the same call ids in every answer, so a record that was
+/// found in its place is nowhere else, and one is used by its calls only once.
+fn answers(conversation: &Conversation, anchors: &Anchors, known: &impl Known) -> Vec<Option<Arc<AnswerRecord>>> {
+    let is_answer = |message: &Message| message.role == Role::Assistant;
+    let in_place = conversation.messages.iter().enumerate();
+    let mut found: Vec<Option<Arc<AnswerRecord>>> = in_place
+        .map(|(index, message)| known.answer(anchors.before[index], anchors.own[index]).filter(|_| is_answer(message)))
+        .collect();
+    for (index, message) in conversation.messages.iter().enumerate() {
+        if found[index].is_some() || !is_answer(message) {
+            continue;
+        }
+        let record = calls(conversation, message).and_then(|calls| known.answer_by_calls(calls));
+        let used = |record: &Arc<AnswerRecord>| found.iter().flatten().any(|known| Arc::ptr_eq(known, record));
+        found[index] = record.filter(|record| !used(record));
+    }
+    found
 }
 
 fn results(protocol: Protocol, supplied: Vec<SuppliedResult>) -> Vec<Bytes> {
@@ -355,8 +376,6 @@ fn insert_before_calls(message: &Message, record: &AnswerRecord, edits: &mut Edi
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::ledger::record::RecordedBlock;
     use crate::wire::anthropic;
@@ -378,10 +397,14 @@ mod tests {
             (anchors.prompt(index) == prompt).then(|| decision.clone())
         }
 
-        fn answer(&self, _: Digest, own: Digest, calls: Option<Digest>) -> Option<Arc<AnswerRecord>> {
+        fn answer(&self, _: Digest, own: Digest) -> Option<Arc<AnswerRecord>> {
             let record = self.answer.as_ref()?;
-            let same = record.shown_digest() == own || calls.is_some() && record.calls_digest() == calls;
-            same.then(|| Arc::new(record.clone()))
+            (record.shown_digest() == own).then(|| Arc::new(record.clone()))
+        }
+
+        fn answer_by_calls(&self, calls: Digest) -> Option<Arc<AnswerRecord>> {
+            let record = self.answer.as_ref()?;
+            (record.calls_digest() == Some(calls)).then(|| Arc::new(record.clone()))
         }
 
         fn call_context(&self, call_id: &str) -> Vec<String> {

@@ -211,12 +211,16 @@ impl Known for View<'_> {
         self.thread.known_prompt(prompt).or_else(|| self.ledger.shared_prompt(self.thread, prompt))
     }
 
-    fn answer(&self, before: Digest, own: Digest, calls: Option<Digest>) -> Option<Arc<AnswerRecord>> {
+    fn answer(&self, before: Digest, own: Digest) -> Option<Arc<AnswerRecord>> {
         let place = link(before, own);
-        self.thread.known_answer(place, calls).or_else(|| {
+        self.thread.known_answer(place).or_else(|| {
             let shared = self.ledger.answers.get(&(self.thread.key.session.tenant.clone(), place));
             shared.map(|record| record.clone())
         })
+    }
+
+    fn answer_by_calls(&self, calls: Digest) -> Option<Arc<AnswerRecord>> {
+        self.thread.answer_by_calls(calls)
     }
 
     fn call_context(&self, call_id: &str) -> Vec<String> {

@@ -121,13 +121,14 @@ impl Thread {
         self.state().prompts.get(&prompt)?.get().cloned()
     }
 
-    /// An answer by its place and content, else by its calls.
-    pub(super) fn known_answer(&self, place: Digest, calls: Option<Digest>) -> Option<Arc<AnswerRecord>> {
-        let mut state = self.state();
-        if let Some(record) = state.answers.get(&place) {
-            return Some(record.clone());
-        }
-        state.by_calls.get(&calls?).cloned()
+    /// An answer by its place and content.
+    pub(super) fn known_answer(&self, place: Digest) -> Option<Arc<AnswerRecord>> {
+        self.state().answers.get(&place).cloned()
+    }
+
+    /// The last answer whose calls that the client got have these ids.
+    pub(super) fn answer_by_calls(&self, calls: Digest) -> Option<Arc<AnswerRecord>> {
+        self.state().by_calls.get(&calls).cloned()
     }
 
     pub(super) fn keep_answer(&self, place: Digest, record: &Arc<AnswerRecord>) {

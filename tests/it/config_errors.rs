@@ -28,7 +28,7 @@ fn all_faults_are_reported_in_the_order_of_the_file_with_place_key_finding_and_e
             "hookgate.toml:2:1: server.lissten: unknown key; did you mean \"listen\"?",
             "hookgate.toml:3:18: server.shutdown_grace: found 30; expected a duration from 0ms to 24h, such as \"500ms\", \"30s\" or \"24h\"",
             "hookgate.toml:5:16: limits.max_sessions: found 0; expected an integer from 1 to 10000000",
-            "hookgate.toml:6:16: limits.keepalive_ms: found \"5s\"; expected an integer from 100 to 60000",
+            "hookgate.toml:6:16: limits.keepalive_ms: found \"5s\"; expected an integer from 10 to 60000",
             "hookgate.toml:7:1: routes[0].path_prefix: missing; expected the start of a path, such as \"/anthropic\": plain letters, no empty, \".\" or \"..\" steps",
             "hookgate.toml:9:8: routes[0].kind: found \"modle\"; expected \"model\" or \"passthrough\"",
             "hookgate.toml:10:39: routes[0].upstream[1]: found \"ftp://x\"; expected an http or https URL without user, query and fragment, such as \"https://api.anthropic.com\"; credentials go into header_env",

@@ -224,15 +224,15 @@ section! {
         max_held_bytes: usize [1_024..=1_073_741_824] = Limits::default().max_held_bytes,
         /// The largest prompt or tool input that a policy is asked about, in bytes; a larger one is never cut: it is
         /// treated as a failure of the policy.
-        max_gated_bytes: usize [1_024..=1_073_741_824] = Limits::default().max_gated_bytes,
+        max_gated_bytes: usize [1..=1_073_741_824] = Limits::default().max_gated_bytes,
         /// Sessions remembered at once; the one that was idle longest is forgotten first.
         max_sessions: usize [1..=10_000_000] = Limits::default().max_sessions,
         /// A session that is idle this long is forgotten.
         session_idle: Duration [1_000..=31_536_000_000] = Limits::default().session_idle,
         /// The pause between keep-alives while an answer is held, in milliseconds.
-        keepalive_ms: u64 [100..=60_000] = Value::millis(Limits::default().keepalive),
+        keepalive_ms: u64 [10..=60_000] = Value::millis(Limits::default().keepalive),
         /// The longest time that one answer is held in all; clients give up at 300 s.
-        max_hold: Duration [1_000..=3_600_000] = Limits::default().max_hold,
+        max_hold: Duration [100..=3_600_000] = Limits::default().max_hold,
     }
 }
 

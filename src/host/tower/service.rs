@@ -9,9 +9,9 @@ use tower::ServiceExt;
 use tower_service::Service;
 
 use super::HookFuture;
+use crate::drive::NoAnswer;
 use crate::{
-    Body, BoxError, GuardedBody, Hookgate, Inspection, NoAnswer, Plan, Route, Upstream, UpstreamError,
-    UpstreamErrorKind,
+    Body, BoxError, GuardedBody, Hookgate, Inspection, Plan, Route, Upstream, UpstreamError, UpstreamErrorKind,
 };
 
 /// A service with hookgate in front of it; made by [`HookLayer`](super::HookLayer).

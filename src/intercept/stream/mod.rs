@@ -13,6 +13,9 @@
 //! 4. Whatever way the input ends, a call without a verdict never leaves.
 //! 5. Once [`is_ended`](Stream::is_ended), no more output comes and the input may be dropped.
 
+mod action;
+mod alive;
+mod ending;
 mod hold;
 mod out;
 mod queue;
@@ -20,79 +23,27 @@ mod record;
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+pub(crate) use self::action::Action;
 use self::hold::Hold;
 use self::out::Out;
 use self::queue::{Item, Queue, Queued};
 use self::record::Recorder;
-use super::call::{Unjudgeable, judgeable};
-use super::round::{Billed, CallVerdict, Conclusion, Finished, Policy, StopVerdict, conclude, reasons};
+use super::call::{Unjudgeable, judgeable, too_large};
+use super::round::{Billed, CallVerdict, Policy, StopVerdict};
 use crate::hooks::FailureKind;
 use crate::ledger::{After, AnswerRecord, Round, Shown, SuppliedResult};
-use crate::wire::answer::{Block, BlockKind, Call, Ending, Usage};
+use crate::wire::answer::{Block, BlockKind, Ending, Usage};
 use crate::wire::codec::{Codec, Frame, Scan};
 use crate::wire::json::JsonError;
 use crate::wire::sse::Splitter;
 
-/// What the machine needs done. Each is answered by the method that it names.
-#[derive(Debug)]
-pub(crate) enum Action {
-    /// Decide about a call → [`Stream::verdict`].
-    Decide {
-        /// Which one.
-        slot: usize,
-        /// The call.
-        call: Call,
-    },
-    /// A call cannot be judged; what do the handlers' failure modes say? → [`Stream::verdict`].
-    Undecidable {
-        /// Which one.
-        slot: usize,
-        /// The call, as far as it is known.
-        call: Call,
-        /// Why.
-        why: Unjudgeable,
-    },
-    /// Decide about the end of the turn → [`Stream::stop_verdict`].
-    AskStop {
-        /// The text of the answer's last round.
-        response: String,
-        /// The provider's stop reason.
-        stop_reason: String,
-    },
-    /// The time for holding this answer is used up: stop waiting for the decision about the turn's end, or for the next
-    /// round → [`Stream::stop_verdict`] or [`Stream::round_failed`].
-    GiveUp,
-    /// Record the answer → [`Stream::committed`].
-    Commit {
-        /// The answer so far.
-        record: AnswerRecord,
-        /// The client is about to act on a call of it.
-        released_call: bool,
-    },
-    /// Go on with the model: these rounds were said → [`Stream::round`], then its bytes, or [`Stream::round_failed`].
-    Continue {
-        /// All rounds so far.
-        rounds: Vec<Round>,
-    },
-    /// A call was cut off and withheld; nothing is to be done.
-    Truncated {
-        /// The call, as far as it came.
-        call: Call,
-    },
-    /// Something came that this version cannot inspect and that was passed on; nothing is to be done.
-    NotScanned,
-    /// The answer failed; nothing is to be done.
-    Failed {
-        /// The protocol's error type.
-        kind: String,
-        /// What is known.
-        message: String,
-    },
-}
+/// How long a finished call waits for the event behind it, which comes at once unless the provider stalls. A call that
+/// the provider's limit cut off can look whole; only the event behind it tells.
+const CUT_GRACE: Duration = Duration::from_millis(100);
 
 /// Where the answer stands.
 #[derive(Debug)]
@@ -131,8 +82,8 @@ pub(crate) struct Stream {
     next_number: u64,
     /// Calls of this answer by slot: the pending ones are `Some`.
     slots: Vec<Option<Queued>>,
-    /// A finished call that waits for the next event, which tells whether it was cut off.
-    complete: Option<usize>,
+    /// A finished call, and until when it waits for the next event, which tells whether it was cut off.
+    complete: Option<(usize, Instant)>,
     denied: Vec<SuppliedResult>,
     shown_calls: usize,
     truncated: bool,
@@ -238,7 +189,8 @@ impl Stream {
 
     /// When [`timeout`](Stream::timeout) is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.hold.deadline()
+        let complete = self.complete.map(|(_, until)| until);
+        self.hold.deadline().into_iter().chain(complete).min()
     }
 
     /// The id and the model that the client was told.
@@ -365,7 +317,12 @@ impl Stream {
 
     /// The deadline has come: a keep-alive is due, or the time for holding is used up.
     pub(crate) fn timeout(&mut self, now: Instant) {
-        if self.hold.is_used_up(now) {
+        if let Some((slot, until)) = self.complete
+            && until <= now
+        {
+            self.complete = None;
+            self.ask(slot, false);
+        } else if self.hold.is_used_up(now) {
             self.give_up();
         } else if self.hold.keepalive_due(now) {
             self.keep_alive(now);
@@ -374,7 +331,7 @@ impl Stream {
     }
 
     fn event(&mut self, now: Instant, raw: Range<usize>, scan: Scan) {
-        if let (Some(slot), false) = (self.complete, matches!(scan, Scan::Idle)) {
+        if let (Some((slot, _)), false) = (self.complete, matches!(scan, Scan::Idle)) {
             self.complete = None;
             let cut = matches!(&scan, Scan::Ending { ending, .. } if self.policy.protocol.is_cut(&ending.stop_reason));
             self.ask(slot, cut);
@@ -388,7 +345,7 @@ impl Stream {
             }
             Scan::End { block, number, whole } => {
                 let frame = self.frame_of(raw, number);
-                self.end(block, whole, frame);
+                self.end(now, block, whole, frame);
             }
             Scan::Head { id, model, usage } => {
                 self.started = usage;
@@ -403,6 +360,7 @@ impl Stream {
                 self.ending = Some((ending, self.splitter.slice(raw), at));
             }
             Scan::Done => {
+                self.cut_open_calls();
                 self.done = Some(self.splitter.slice(raw));
                 let ended = self.ending.as_ref().map(|(ending, ..)| &ending.usage).unwrap_or(&self.started);
                 self.billed.add(self.policy.protocol, &self.started, ended);
@@ -434,8 +392,7 @@ impl Stream {
             None => {
                 let frame = self.frame_of(raw, number);
                 if let Some(slot) = self.queue.push_frame(block, frame, self.policy.max_held) {
-                    let what = format!("its arguments are over {} bytes", self.policy.max_held);
-                    self.undecidable(slot, Unjudgeable { kind: FailureKind::TooLargeInput, what });
+                    self.undecidable(slot, too_large(self.policy.max_held));
                 }
             }
         }
@@ -445,7 +402,7 @@ impl Stream {
         let order = self.recorder.begin(kind);
         let slot = match kind {
             BlockKind::Call(call) if self.policy.is_gated(&call.name) => {
-                self.slots.push(Some(Queued { id: call.id.clone(), call: call.clone(), order }));
+                self.slots.push(Some(Queued { id: call.id.clone(), call: call.clone(), order, readable: true }));
                 Some(self.slots.len() - 1)
             }
             _ => None,
@@ -454,13 +411,14 @@ impl Stream {
         self.queue.push(Item::begin(block, order, slot, text, matches!(kind, BlockKind::Call(_)), frame));
     }
 
-    fn end(&mut self, block: u64, whole: Block, frame: Frame) {
+    fn end(&mut self, now: Instant, block: u64, whole: Block, frame: Frame) {
         let Some(ended) = self.queue.end(block, frame) else { return };
         if let (Some(slot), BlockKind::Call(call)) = (ended.slot, &whole.kind)
             && let Some(Some(queued)) = self.slots.get_mut(slot)
         {
             queued.call = call.clone();
-            self.complete = Some(slot);
+            queued.readable = whole.json.is_some();
+            self.complete = Some((slot, now + CUT_GRACE));
         }
         self.recorder.end(ended.order, whole, self.policy.max_held);
     }
@@ -478,9 +436,26 @@ impl Stream {
             self.actions.push_back(Action::Truncated { call });
             return;
         }
-        match judgeable(&call.input) {
+        let readable = queued.readable;
+        match judgeable(&call.input, self.policy.max_held) {
+            // Data of a kind that this version does not know may be part of the arguments.
+            Ok(()) if !readable => {
+                let what = "it came with data of an unknown kind".to_owned();
+                self.actions.push_back(Action::Undecidable {
+                    slot,
+                    call,
+                    why: Unjudgeable { kind: FailureKind::MalformedInput, what },
+                });
+            }
             Ok(()) => self.actions.push_back(Action::Decide { slot, call }),
             Err(why) => self.actions.push_back(Action::Undecidable { slot, call, why }),
+        }
+    }
+
+    /// The answer ended before these calls did.
+    fn cut_open_calls(&mut self) {
+        for slot in self.queue.open_slots() {
+            self.ask(slot, true);
         }
     }
 
@@ -546,114 +521,6 @@ impl Stream {
         self.actions.push_back(Action::Commit { record: self.record(), released_call });
     }
 
-    /// After every input: releases, and concludes the round when all of it is decided.
-    fn settle(&mut self, now: Instant) {
-        if !self.is_ended() {
-            self.release();
-        }
-        if matches!(self.phase, Phase::Reading) && self.done.is_some() && !self.awaiting_commit && !self.queue.is_held()
-        {
-            self.conclude();
-        }
-        let holding = self.is_holding();
-        self.hold.set(now, holding);
-    }
-
-    fn conclude(&mut self) {
-        if self.queue.has_open_block() {
-            self.fail("api_error", "the model's answer ended in the middle of a block");
-            return;
-        }
-        let stop_reason = self.ending.as_ref().map_or("", |(ending, ..)| ending.stop_reason.as_str());
-        let finished = Finished {
-            shown_calls: self.shown_calls + self.queue.waiting_calls(),
-            denied: &self.denied,
-            truncated: self.truncated,
-            repeatable: self.policy.record && self.recorder.is_repeatable(),
-            deny_rounds: self.deny_rounds,
-            stop_reason,
-        };
-        match conclude(&self.policy, &finished) {
-            Conclusion::Deliver => self.finish(),
-            Conclusion::EndWithReason => self.end_with_reason(),
-            Conclusion::AskStop => {
-                let stop_reason = stop_reason.to_owned();
-                self.phase = Phase::AskedStop;
-                self.actions.push_back(Action::AskStop { response: self.recorder.text(), stop_reason });
-            }
-            Conclusion::Feedback => {
-                self.deny_rounds += 1;
-                self.go_on(After::Results(self.denied.clone()), Because::Denied);
-            }
-        }
-    }
-
-    fn go_on(&mut self, after: After, because: Because) {
-        let tokens = self.round_tokens();
-        self.recorder.close_round(after, tokens);
-        self.output_before += tokens;
-        self.phase = Phase::AwaitingRound { because };
-        self.actions.push_back(Action::Continue { rounds: self.recorder.past.clone() });
-    }
-
-    fn round_tokens(&self) -> u64 {
-        let figure = self.policy.protocol.output_figure();
-        self.ending.as_ref().map_or(0, |(ending, ..)| ending.usage.number(figure))
-    }
-
-    /// The answer is complete as it stands: its last events leave, after the record that they depend on.
-    fn finish(&mut self) {
-        self.phase = Phase::Finishing;
-        self.release();
-        if self.awaiting_commit {
-            return;
-        }
-        if self.recorder.must_commit(&self.denied) {
-            self.commit(self.shown_calls > 0);
-            return;
-        }
-        self.close_filler();
-        let several = !self.recorder.past.is_empty();
-        if let Some((ending, event, at)) = self.ending.take() {
-            let event = if several {
-                let usage = self.codec.visible_usage(&self.started, &ending.usage, self.output_before);
-                self.codec.with_usage(&event, at, &usage)
-            } else {
-                event.into()
-            };
-            self.out.rope(event, &self.splitter);
-        }
-        if let Some(done) = self.done.take() {
-            self.out.bytes(done, &self.splitter);
-        }
-        if !several {
-            self.out.bytes(self.splitter.rest(), &self.splitter);
-        }
-        self.phase = Phase::Ended { plain: !several };
-    }
-
-    /// The refusals become the answer's last text.
-    fn end_with_reason(&mut self) {
-        let tokens = self.round_tokens();
-        if !matches!(self.phase, Phase::AwaitingRound { .. }) {
-            self.recorder.close_round(After::Results(self.denied.clone()), tokens);
-            self.output_before += tokens;
-        }
-        let text = self.codec.text(&reasons(&self.denied));
-        self.denied.clear();
-        let order = self.recorder.begin(&text.kind);
-        self.recorder.end(order, text.clone(), self.policy.max_held);
-        self.queue.push(Item::whole(text));
-        let usage = self.ending.take().map_or(Usage::default(), |(ending, ..)| ending.usage);
-        let mut shown = self.codec.visible_usage(&self.started, &usage, 0);
-        shown.set(self.policy.protocol.output_figure(), self.output_before.to_string());
-        let ending = Ending { stop_reason: self.policy.protocol.end_of_turn().to_owned(), usage: shown };
-        let end = self.codec.end(&ending).to_bytes();
-        self.ending = None;
-        self.done = Some(end);
-        self.finish();
-    }
-
     /// The answer cannot be completed: undecided calls are dropped and the client gets the protocol's own error.
     fn fail(&mut self, kind: &str, message: &str) {
         let event = self.codec.error(kind, message);
@@ -665,35 +532,6 @@ impl Stream {
         self.phase = Phase::Ended { plain: false };
         self.queue = Queue::default();
         self.actions.push_back(Action::Failed { kind: kind.to_owned(), message: message.to_owned() });
-    }
-
-    fn give_up(&mut self) {
-        if !matches!(self.phase, Phase::Reading) {
-            self.actions.push_back(Action::GiveUp);
-        }
-        for slot in 0..self.slots.len() {
-            let what = format!("this answer was held for {} seconds in all", self.policy.max_hold.as_secs());
-            self.undecidable(slot, Unjudgeable { kind: FailureKind::Timeout, what });
-        }
-    }
-
-    fn keep_alive(&mut self, now: Instant) {
-        if !self.hold.is_long(now) || self.head.is_none() {
-            self.out.bytes(self.codec.keepalive(), &self.splitter);
-            return;
-        }
-        let number = match self.queue.open_text().or(self.filler) {
-            Some(number) => number,
-            None => {
-                let number = self.next_number;
-                self.next_number += 1;
-                self.filler = Some(number);
-                self.recorder.filler(self.queue.front_order(), self.codec.text(""));
-                self.out.bytes(self.codec.open_text(number), &self.splitter);
-                number
-            }
-        };
-        self.out.bytes(self.codec.empty_text(number), &self.splitter);
     }
 
     fn close_filler(&mut self) {

@@ -16,6 +16,8 @@ pub(super) struct Queued {
     pub(super) id: String,
     pub(super) call: Call,
     pub(super) order: Order,
+    /// Whether all of it was understood.
+    pub(super) readable: bool,
 }
 
 #[derive(Debug)]
@@ -280,9 +282,14 @@ impl Queue {
         self.blocks().any(QueuedBlock::is_undecided)
     }
 
-    /// Whether a block has no end.
+    /// Whether a block that the client gets has no end.
     pub(super) fn has_open_block(&self) -> bool {
-        self.blocks().any(|block| block.end.is_none())
+        self.blocks().any(|block| block.end.is_none() && !block.is_dropped())
+    }
+
+    /// The calls without an end that must be decided.
+    pub(super) fn open_slots(&self) -> Vec<usize> {
+        self.blocks().filter(|block| block.end.is_none()).filter_map(|block| block.slot).collect()
     }
 
     /// Calls that will leave.

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::wire::answer::Call;
 use crate::wire::protocol::Protocol;
 
 fn policy() -> Policy {

@@ -121,7 +121,7 @@ pub(super) async fn threads_of_one_session_are_apart(at: Setting) -> Outcome {
     assert_eq!((first[0].calls().len(), second[0].calls().len()), (1, 2));
     assert_eq!((first[1].text(), second[1].text()), ("one".to_owned(), "two".to_owned()));
     let asked = stage.policy.asked_of("UserPromptSubmit");
-    assert!(asked.iter().all(|asked| asked.text("/sessionId") == "session-2"));
+    assert!(asked.iter().all(|asked| asked.text("/sessionId") == "session-1"));
     assert_eq!(stage.policy.asked_of("PreToolUse").len(), 4);
     for request in stage.model.requests() {
         let body = request.json();
