@@ -7,7 +7,7 @@ import anthropic
 import pytest
 import servers
 import trustme
-from conftest import Hookgate
+from conftest import Hookgate, hook
 from servers import Message
 
 TOOLS = [
@@ -195,7 +195,9 @@ def test_a_certificate_of_another_authority_is_refused(tmp_path, opened, authori
     model = opened(servers.model(Message("msg_1", "Hello."), tls=authority.server))
     other = tmp_path / "other.pem"
     trustme.CA().cert_pem.write_to_path(str(other))
-    hookgate = opened(Hookgate(tmp_path, model.url, {}, authority, other))
+    policy = opened(servers.policy(decide))
+    hooks = {"PreToolUse": [hook("policy", policy.url.replace("localhost", "127.0.0.1"))]}
+    hookgate = opened(Hookgate(tmp_path, model.url, hooks, authority, other))
     with pytest.raises(anthropic.InternalServerError) as failure:
         ask(hookgate.client(), False, [{"role": "user", "content": "Hi."}])
     assert failure.value.status_code == 502 and failure.value.body["type"] == "error"

@@ -268,14 +268,13 @@ impl Stage {
         self.model.requests().get(number).map(|request| request.body.clone()).unwrap_or_default()
     }
 
-    /// The audit of [`SESSION`] so far, as its JSON records.
+    /// The audit so far, as its JSON records.
     pub(crate) async fn audit(&self) -> Result<Vec<Value>, BoxError> {
         let page = match &self.running {
             Running::Layer { core, .. } => serde_json::to_value(core.audit().all(&Default::default()))?,
             Running::Proxy(proxy) => {
                 let address = proxy.addresses().first().ok_or("the proxy has no address")?;
-                let control = Client::new(&format!("http://{address}"));
-                let answer = control.get(&format!("/hookgate/v1/sessions/{SESSION}/hooks")).await?;
+                let answer = Client::new(&format!("http://{address}")).get("/hookgate/v1/audit").await?;
                 serde_json::from_slice(&answer.bytes().await?)?
             }
         };

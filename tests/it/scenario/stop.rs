@@ -111,18 +111,13 @@ pub(super) async fn the_cap_holds_over_tools(at: Setting) -> Outcome {
     Ok(())
 }
 
+/// A handler that fails has not agreed, and the model can do nothing about that: it is not asked to go on.
 pub(super) async fn a_stop_handler_that_fails_closed_blocks(at: Setting) -> Outcome {
-    let stage = at
-        .answering(|number, _| says(&format!("msg_{number}"), "Finished.").into())
-        .hooks(["Stop"])
-        .policy(|_| Ruling::raw(500, ""))
-        .limits(|limits| limits.max_stop_retries = 1)
-        .start()
-        .await?;
+    let stage = at.model([says("msg_1", "Finished.")]).hooks(["Stop"]).policy(|_| Ruling::raw(500, "")).start().await?;
     let reply = stage.agent().request_for("Do it.").await?;
     assert!(!reply.complete);
     assert!(text(&reply.raw).contains("hook_blocked"));
-    assert_eq!(stage.model.requests().len(), 2);
+    assert_eq!(stage.model.requests().len(), 1);
     stage.audited("Stop", "failed_closed").await?;
     Ok(())
 }

@@ -86,12 +86,12 @@ pub(super) async fn what_follows_a_held_call_waits_behind_it(at: Setting) -> Out
     incoming.event_where(is_text).await?;
     // The second call is asked about, so the text before it has long been read here.
     stage.policy.at_least(2).await;
-    assert!(!text(incoming.so_far()).contains("Aft"));
+    assert!(!text(incoming.so_far()).contains("\"Aft\""));
     gate.open();
     end.open();
     incoming.event_where(|event| event.name == "message_stop").await?;
     let all = text(incoming.so_far());
-    assert!(all.find("toolu_1") < all.find("Aft") && all.find("Aft") < all.find("toolu_2"));
+    assert!(all.find("toolu_1") < all.find("\"Aft\"") && all.find("\"Aft\"") < all.find("toolu_2"), "{all}");
     Ok(())
 }
 
