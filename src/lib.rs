@@ -12,6 +12,8 @@ pub mod config;
 pub mod control;
 pub mod dispatch;
 mod drive;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod hooks;
 pub mod host;
 pub mod id;

@@ -113,7 +113,7 @@ class Hookgate:
             return answer.read()
 
     def audit(self) -> list[dict]:
-        return json.loads(self.get("/hookgate/v1/audit"))["items"]
+        return json.loads(self.get("/hookgate/v1/sessions/sdk/hooks"))["items"]
 
     def output(self) -> str:
         self.log.flush()
@@ -138,6 +138,7 @@ class Hookgate:
             base_url=self.url,
             timeout=PATIENCE,
             max_retries=0,
+            default_headers={"x-hookgate-session": "sdk"},
             http_client=anthropic.DefaultHttpxClient(event_hooks=hooks, trust_env=False, **verify),
         )
 

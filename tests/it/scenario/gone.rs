@@ -45,7 +45,7 @@ pub(super) async fn while_a_call_is_decided(at: Setting) -> Outcome {
     let (never, more) = (Gate::default(), Gate::default());
     let held = never.clone();
     let stage = at
-        .model([Message::new("msg_1").text("Hello.").tool("toolu_1", "a", "{}").wait(&more)])
+        .model([Message::new("msg_1").text("Hello.").tool("toolu_1", "a", "{}").text("More.").wait(&more)])
         .hook(|policy| policy.hook("PreToolUse").timeout_ms(30_000))
         .policy(move |_| Ruling::pass().after(&held))
         .start()

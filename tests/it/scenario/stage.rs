@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 
 use super::layer::LayerHost;
 
+/// The session of a stage's own agent.
+pub(crate) const SESSION: &str = "session-1";
+
 /// What a scenario gives.
 pub(crate) type Outcome = Result<(), BoxError>;
 
@@ -238,7 +241,7 @@ max_hold = "{max_hold}"
 impl Stage {
     /// An agent in a session of its own, with tools `a`, `b` and `c` that say what they were given.
     pub(crate) fn agent(&self) -> Agent {
-        let mut agent = Agent::new(&self.url).streaming(self.stream).session("session-1");
+        let mut agent = Agent::new(&self.url).streaming(self.stream).session(SESSION);
         for name in ["a", "b", "c"] {
             agent = agent.tool(name, move |input| Ok(format!("{name} ran with {input}")));
         }
@@ -265,13 +268,14 @@ impl Stage {
         self.model.requests().get(number).map(|request| request.body.clone()).unwrap_or_default()
     }
 
-    /// The audit so far, as its JSON records.
+    /// The audit of [`SESSION`] so far, as its JSON records.
     pub(crate) async fn audit(&self) -> Result<Vec<Value>, BoxError> {
         let page = match &self.running {
             Running::Layer { core, .. } => serde_json::to_value(core.audit().all(&Default::default()))?,
             Running::Proxy(proxy) => {
                 let address = proxy.addresses().first().ok_or("the proxy has no address")?;
-                let answer = Client::new(&format!("http://{address}")).get("/hookgate/v1/audit").await?;
+                let control = Client::new(&format!("http://{address}"));
+                let answer = control.get(&format!("/hookgate/v1/sessions/{SESSION}/hooks")).await?;
                 serde_json::from_slice(&answer.bytes().await?)?
             }
         };

@@ -112,11 +112,17 @@ pub(super) async fn the_cap_holds_over_tools(at: Setting) -> Outcome {
 }
 
 pub(super) async fn a_stop_handler_that_fails_closed_blocks(at: Setting) -> Outcome {
-    let stage = at.model([says("msg_1", "Finished.")]).hooks(["Stop"]).policy(|_| Ruling::raw(500, "")).start().await?;
+    let stage = at
+        .answering(|number, _| says(&format!("msg_{number}"), "Finished.").into())
+        .hooks(["Stop"])
+        .policy(|_| Ruling::raw(500, ""))
+        .limits(|limits| limits.max_stop_retries = 1)
+        .start()
+        .await?;
     let reply = stage.agent().request_for("Do it.").await?;
     assert!(!reply.complete);
     assert!(text(&reply.raw).contains("hook_blocked"));
-    assert_eq!(stage.model.requests().len(), 1);
+    assert_eq!(stage.model.requests().len(), 2);
     stage.audited("Stop", "failed_closed").await?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::stage::{Outcome, Setting, Stage, result_of, says, text};
 
 /// Plays one turn with one call, a handler for PreToolUse, and a policy that passes whatever it is asked.
 async fn turn(at: Setting, call: Message, hook: fn(&Policy) -> Hook) -> Result<(Stage, Reply), hookgate::BoxError> {
-    let plan = at.model([call, says("msg_2", "Done.")]).hook(hook).limits(|limits| limits.max_gated_bytes = 1000);
+    let plan = at.model([call, says("msg_2", "Done.")]).hook(hook).limits(|limits| limits.max_gated_bytes = 2048);
     let stage = plan.start().await?;
     let reply = stage.agent().request_for("Go.").await?;
     Ok((stage, reply))
@@ -106,7 +106,7 @@ pub(super) async fn a_truncated_call_of_no_concern_is_relayed(at: Setting) -> Ou
 
 /// Padding does not hide an argument: too much to judge is undecidable.
 pub(super) async fn an_input_too_large_to_judge_is_not_allowed(at: Setting) -> Outcome {
-    let input = format!(r#"{{"x":"{}"}}"#, "x".repeat(2000));
+    let input = format!(r#"{{"x":"{}"}}"#, "x".repeat(4000));
     let (stage, reply) = turn(at, Message::new("msg_1").tool("toolu_1", "a", &input), closed).await?;
     assert!(reply.calls().is_empty());
     assert!(stage.policy.asked().is_empty());
@@ -116,8 +116,8 @@ pub(super) async fn an_input_too_large_to_judge_is_not_allowed(at: Setting) -> O
 
 pub(super) async fn a_prompt_too_large_to_judge_is_refused(at: Setting) -> Outcome {
     let plan = at.model([says("msg_1", "Hello.")]).hooks(["UserPromptSubmit"]);
-    let stage = plan.limits(|limits| limits.max_gated_bytes = 1000).start().await?;
-    let reply = stage.agent().request_for(&"x".repeat(2000)).await?;
+    let stage = plan.limits(|limits| limits.max_gated_bytes = 2048).start().await?;
+    let reply = stage.agent().request_for(&"x".repeat(4000)).await?;
     assert!(reply.text().contains("policy-UserPromptSubmit"), "{}", reply.text());
     assert!(stage.model.requests().is_empty());
     Ok(())

@@ -1,0 +1,221 @@
+//! Laws that must hold for any bytes, as functions for fuzzers. `fuzz/` calls them with cargo-fuzz; the tests below run
+//! each on mutated examples.
+#![allow(missing_docs, clippy::missing_panics_doc, reason = "a broken law is a panic")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::hooks::HookSet;
+use crate::intercept::round::{CallVerdict, Policy, StopVerdict};
+use crate::intercept::stream::{Action, Stream};
+use crate::ledger::{Anchors, Known, PromptDecision, rewrite};
+use crate::wire::json::{Cursor, Edits, find_duplicate, parse_tree, pointer};
+use crate::wire::protocol::Protocol;
+use crate::wire::sse::Splitter;
+
+/// What one reader takes for JSON, the others do too, and nothing but the edited spans changes.
+pub fn json(data: &[u8]) {
+    let accepted = Cursor::document(data, |cursor| cursor.skip());
+    let depth = data.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    if depth < 100 {
+        let serde = serde_json::from_slice::<serde::de::IgnoredAny>(data).is_ok();
+        assert_eq!(accepted.is_ok(), serde && std::str::from_utf8(data).is_ok(), "{accepted:?}");
+    }
+    assert_eq!(parse_tree(data).is_ok(), accepted.is_ok());
+    assert_eq!(find_duplicate(data).is_ok(), accepted.is_ok());
+    if let Ok(span) = accepted {
+        assert_eq!(pointer(data, ""), Ok(Some(span)));
+        let mut edits = Edits::default();
+        edits.replace(span, "0");
+        let edited = edits.apply(&Bytes::copy_from_slice(data)).to_bytes();
+        assert_eq!(edited.len(), data.len() - (span.end - span.start) + 1);
+    }
+}
+
+/// A stream of events means the same however it is cut, and no byte of it is lost.
+pub fn sse(data: &[u8]) {
+    let Some((cut, text)) = data.split_first() else { return };
+    let read = |chunks: &[&[u8]]| {
+        let mut splitter = Splitter::new(1 << 20);
+        let (mut raw, mut events) = (Vec::new(), Vec::new());
+        for chunk in chunks {
+            splitter.push(Bytes::copy_from_slice(chunk));
+            while let Ok(Some(event)) = splitter.next() {
+                raw.extend_from_slice(&splitter.slice(event.raw.clone()));
+                let data = splitter.data(&event).into_owned();
+                if !data.is_empty() {
+                    events.push((splitter.name(&event).to_vec(), data));
+                }
+            }
+        }
+        raw.extend_from_slice(&splitter.rest());
+        (raw, events)
+    };
+    let whole = read(&[text]);
+    assert_eq!(whole.0, text);
+    let (head, tail) = text.split_at(usize::from(*cut).min(text.len()));
+    let parts = read(&[head, tail]);
+    assert_eq!(parts.0, text);
+    assert_eq!(parts.1, whole.1);
+}
+
+/// Nothing is known of any history.
+struct Blank;
+
+impl Known for Blank {
+    fn prompt(&self, _: crate::id::Digest) -> Option<PromptDecision> {
+        None
+    }
+    fn answer(&self, _: crate::id::Digest, _: crate::id::Digest) -> Option<Arc<crate::ledger::AnswerRecord>> {
+        None
+    }
+    fn answer_by_calls(&self, _: crate::id::Digest) -> Option<Arc<crate::ledger::AnswerRecord>> {
+        None
+    }
+    fn call_context(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A history of which nothing is known stays as it is; taking things out of a request leaves JSON.
+pub fn request(data: &[u8]) {
+    let text = Bytes::copy_from_slice(data);
+    let Ok(conversation) = Protocol::Anthropic.parse(&text, &http::HeaderMap::new()) else { return };
+    let anchors = Anchors::of(&conversation);
+    let mut edits = Edits::default();
+    rewrite(Protocol::Anthropic, &conversation, &anchors, &Blank, Vec::new(), &mut edits);
+    assert!(edits.is_empty());
+    let names: Vec<String> = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
+    Protocol::Anthropic.undeclare(&conversation, &names, &mut edits);
+    let edited = edits.apply(&text).to_bytes();
+    assert!(Cursor::document(&edited, |cursor| cursor.skip()).is_ok(), "{}", String::from_utf8_lossy(&edited));
+}
+
+/// An answer never releases a call that nobody decided about, and what is allowed comes out as it went in.
+pub fn answer(data: &[u8]) {
+    let Some((choice, text)) = data.split_first() else { return };
+    let policy = Policy {
+        protocol: Protocol::Anthropic,
+        gated: Some(Arc::new(|_| true)),
+        stop_gated: choice & 1 != 0,
+        record: true,
+        feedback: choice & 2 != 0,
+        max_deny_rounds: 1,
+        max_held: 1 << 16,
+        keepalive: Duration::from_secs(5),
+        max_hold: Duration::from_secs(240),
+    };
+    let decide = choice & 4 != 0;
+    let now = Instant::now();
+    let mut stream = Stream::new(policy);
+    let mut out = Vec::new();
+    let (mut asked, mut failed) = (false, false);
+    let (head, tail) = text.split_at(text.len() / 2);
+    for chunk in [Some(head), Some(tail), None] {
+        match chunk {
+            Some(chunk) if stream.wants_input() => stream.chunk(now, Bytes::copy_from_slice(chunk)),
+            Some(_) => {}
+            None => stream.end_of_input(now, None),
+        }
+        loop {
+            while let Some(bytes) = stream.output() {
+                out.extend_from_slice(&bytes);
+            }
+            let Some(action) = stream.action() else { break };
+            match action {
+                Action::Decide { slot, .. } | Action::Undecidable { slot, .. } => {
+                    asked = true;
+                    if decide {
+                        stream.verdict(now, slot, CallVerdict::Allow);
+                    }
+                }
+                Action::AskStop { .. } => stream.stop_verdict(now, StopVerdict::End),
+                Action::Commit { .. } => stream.committed(now),
+                Action::Continue { .. } => stream.round_failed(now),
+                Action::Failed { .. } => failed = true,
+                Action::GiveUp | Action::Truncated { .. } | Action::NotScanned => {}
+            }
+        }
+    }
+    if !decide && asked {
+        let held = memchr::memmem::find(&out, br#""content_block":{"type":"tool_use""#);
+        assert_eq!(held, None, "{}", String::from_utf8_lossy(&out));
+    }
+    if failed {
+        let ended = memchr::memmem::find(&out, b"message_stop");
+        assert_eq!(ended, None, "a failed answer has no end: {}", String::from_utf8_lossy(&out));
+    }
+}
+
+/// A document of hooks is taken or refused with a place for every fault.
+pub fn document(data: &[u8]) {
+    match HookSet::builder().document("fuzz.json", data).allowed_hosts(["hooks.example.com"]).build() {
+        Ok(hooks) => drop(hooks),
+        Err(errors) => assert!(errors.to_string().contains("fuzz.json")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STREAM: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"model\":\"x\",\"usage\":{\"input_tokens\":1}}}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"n\",\"input\":{}}}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":1}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+    const REQUEST: &str = r#"{"model":"m","tools":[{"name":"a"},{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"tool","name":"w"},"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"a","input":{"x":[1,{"y":null}]}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r"}]}]}"#;
+    const DOCUMENT: &str = r#"{"version":1,"hooks":{"PreToolUse":[{"id":"a","type":"http","url":"https://hooks.example.com/p","matcher":["x"],"timeoutMs":10,"failureMode":"closed"}]}}"#;
+
+    /// Bytes near to an example, behind one byte that chooses.
+    fn near(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
+        let change = (any::<prop::sample::Index>(), any::<u8>(), 0..4u8);
+        (any::<u8>(), vec(change, 0..5)).prop_map(move |(choice, changes)| {
+            let mut bytes = vec![choice];
+            bytes.extend_from_slice(text.as_bytes());
+            for (at, byte, kind) in changes {
+                let at = 1 + at.index(bytes.len() - 1);
+                match kind {
+                    0 if at < bytes.len() => bytes[at] = byte,
+                    1 if at < bytes.len() && bytes.len() > 2 => drop(bytes.remove(at)),
+                    2 => bytes.insert(at, byte),
+                    _ if at > 1 => bytes.truncate(at),
+                    _ => {}
+                }
+            }
+            bytes
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn json_laws(data in near(REQUEST), any in vec(any::<u8>(), 0..64)) {
+            json(&data[1..]);
+            json(&any);
+        }
+
+        #[test]
+        fn sse_laws(data in near(STREAM), any in vec(prop::sample::select(&b"\r\n:d ata"[..]), 0..32)) {
+            sse(&data);
+            sse(&any);
+        }
+
+        #[test]
+        fn request_laws(data in near(REQUEST)) {
+            request(&data[1..]);
+        }
+
+        #[test]
+        fn answer_laws(data in near(STREAM)) {
+            answer(&data);
+        }
+
+        #[test]
+        fn document_laws(data in near(DOCUMENT)) {
+            document(&data[1..]);
+        }
+    }
+}
