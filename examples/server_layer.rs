@@ -1,82 +1,107 @@
-//! The layer on the server side: in front of a service of your own that proxies to a model API.
+//! A service with hookgate in its stack: axum in front, a model API behind, policy in between.
 //!
-//! Here an axum server has it in front of a handler that sends requests on. The model and the policy are scripted, so
-//! that this runs anywhere: `cargo run --example server_layer --features test-util`.
+//! ```text
+//! cargo run --example server_layer --features control -- 127.0.0.1:8080 https://api.anthropic.com hooks.json
+//! ANTHROPIC_BASE_URL=http://127.0.0.1:8080/anthropic claude
+//! curl http://127.0.0.1:8080/hookgate/v1/audit
+//! ```
+//!
+//! Nothing here asks who a client is: a service on another address than loopback puts its own authentication in front.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
+use axum::Router;
+use axum::error_handling::HandleError;
+use hookgate::control::{ControlState, Metrics, Readiness, router};
 use hookgate::dispatch::HyperTransport;
-use hookgate::hooks::HookSet;
-use hookgate::testing::{Agent, Message, Model, Policy, Ruling, document};
+use hookgate::hooks::{HookErrors, HookSet};
 use hookgate::{Body, BoxError, HookLayer, Hookgate, Route};
-use http::{Request, Response, StatusCode, Uri};
+use http::uri::Parts;
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode, Uri, header};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use tokio::net::TcpListener;
 use tower::{Layer, service_fn};
-
-type Http = Client<HttpConnector, Body>;
-
-/// The service that was there before: it sends a request to the model API and gives back what comes.
-async fn forward(http: Http, upstream: String, mut request: Request<Body>) -> Result<Response<Body>, Infallible> {
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    *request.uri_mut() = format!("{upstream}{path}").parse::<Uri>().unwrap_or_default();
-    request.headers_mut().remove("host");
-    Ok(match http.request(request).await {
-        Ok(response) => response.map(Body::wrap),
-        Err(_) => {
-            let mut response = Response::new(Body::from("the model API cannot be reached"));
-            *response.status_mut() = StatusCode::BAD_GATEWAY;
-            response
-        }
-    })
-}
-
-/// Starts a server with the layer and gives its address.
-async fn serve(upstream: String, hooks: HookSet) -> Result<String, BoxError> {
-    let gate = Hookgate::builder().hooks(hooks).transport(Arc::new(HyperTransport::new())).build();
-    let http: Http = Client::builder(TokioExecutor::new()).build_http();
-    let forward = service_fn(move |request| forward(http.clone(), upstream.clone(), request));
-    let service = HookLayer::new(gate, Route::model("anthropic")).layer(forward);
-
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    let router = axum::Router::new().fallback_service(service);
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    Ok(format!("http://{address}"))
-}
-
-/// Plays one turn in which the policy denies one of two calls.
-pub async fn run() -> Result<(), BoxError> {
-    let model = Model::scripted([
-        Message::new("msg_1").tool("toolu_1", "read", "{}").tool("toolu_2", "remove", "{}"),
-        Message::new("msg_2").text("I read it, but could not remove it."),
-    ])
-    .await?;
-    let policy = Policy::start(|asked| match asked.tool() {
-        "remove" => Ruling::deny("nothing is removed here"),
-        _ => Ruling::pass(),
-    })
-    .await?;
-    let hooks = HookSet::builder()
-        .document("hooks.json", &document([policy.hook("PreToolUse")]))
-        .allowed_hosts(["127.0.0.1"])
-        .allow_insecure_loopback(true)
-        .build()?;
-
-    let url = serve(model.url(), hooks).await?;
-    let mut agent = Agent::new(&url).tool("read", |_| Ok("text".to_owned())).tool("remove", |_| Ok("gone".to_owned()));
-    let replies = agent.prompt("Read it and remove it.").await?;
-
-    assert_eq!(replies[0].calls().len(), 1, "the agent never sees the denied call");
-    let results = &model.requests()[1].json()["messages"][2]["content"];
-    assert!(results.to_string().contains("nothing is removed here"), "the model learns why");
-    println!("{}", replies[1].text());
-    Ok(())
-}
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    run().await
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [listen, upstream, document] = arguments.as_slice() else {
+        return Err("usage: server_layer LISTEN UPSTREAM HOOK_DOCUMENT".into());
+    };
+    let gate = Hookgate::builder()
+        .hooks(hooks(document, &std::fs::read(document)?)?)
+        .transport(Arc::new(HyperTransport::new()))
+        .build();
+    let app = app(gate, upstream.parse()?)?;
+    axum::serve(TcpListener::bind(listen).await?, app).await?;
+    Ok(())
+}
+
+/// The handlers of one document, which may be on this machine only.
+pub fn hooks(source: &str, document: &[u8]) -> Result<HookSet, HookErrors> {
+    HookSet::builder().allowed_hosts(["127.0.0.1"]).allow_insecure_loopback(true).document(source, document).build()
+}
+
+/// The service: the model API below `/anthropic`, with hooks; health, metrics and the audit beside it.
+pub fn app(gate: Hookgate, upstream: Uri) -> Result<Router, BoxError> {
+    let control = ControlState {
+        audit: gate.audit().clone(),
+        readiness: Readiness::new(),
+        metrics: Metrics::detached(), // Metrics::install() in a service that has no recorder of its own
+    };
+    control.readiness.set(true);
+
+    let client = client()?;
+    let forward = service_fn(move |request| forward(client.clone(), upstream.clone(), request));
+    let model = HookLayer::new(gate, Route::model("anthropic")).layer(forward);
+    // A refusal of a policy is a response; an error is what `forward` itself could not do.
+    let model = HandleError::new(model, |error: BoxError| async move { (StatusCode::BAD_GATEWAY, error.to_string()) });
+
+    // `nest_service` takes the prefix off, so the layer sees the model API's own paths.
+    Ok(Router::new().nest_service("/anthropic", model).fallback_service(router(control)))
+}
+
+type HttpsClient = Client<HttpsConnector<HttpConnector>, Body>;
+
+fn client() -> Result<HttpsClient, BoxError> {
+    let connector = HttpsConnectorBuilder::new()
+        .with_provider_and_native_roots(rustls::crypto::ring::default_provider())?
+        .https_or_http()
+        .enable_all_versions()
+        .build();
+    Ok(Client::builder(TokioExecutor::new()).build(connector))
+}
+
+/// What a service that proxies does anyway: the upstream's address, and no headers that concern one connection only.
+async fn forward(
+    client: HttpsClient,
+    upstream: Uri,
+    mut request: Request<Body>,
+) -> Result<Response<Incoming>, BoxError> {
+    let mut target = Parts::default();
+    target.scheme = upstream.scheme().cloned();
+    target.authority = upstream.authority().cloned();
+    target.path_and_query = request.uri().path_and_query().cloned();
+    *request.uri_mut() = Uri::from_parts(target)?;
+    request.headers_mut().remove(header::HOST);
+    strip_hop_by_hop(request.headers_mut());
+    let mut response = client.request(request).await?;
+    strip_hop_by_hop(response.headers_mut());
+    Ok(response)
+}
+
+fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    let listed = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let named: Vec<HeaderName> =
+        listed.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok()).collect();
+    for name in named {
+        headers.remove(name);
+    }
+    for name in ["connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"] {
+        headers.remove(name);
+    }
 }

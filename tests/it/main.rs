@@ -30,6 +30,8 @@ mod dispatch_http;
 mod dispatch_observe;
 #[cfg(feature = "client")]
 mod dispatch_policy;
+#[cfg(all(feature = "cli", feature = "tower"))]
+mod examples;
 #[cfg(feature = "pingora")]
 mod pingora_driven;
 #[cfg(feature = "pingora")]
