@@ -45,8 +45,6 @@ mod pingora_refusals;
 #[cfg(feature = "pingora")]
 mod pingora_tls;
 
-#[cfg(all(feature = "tower", feature = "test-util"))]
-mod examples;
 mod laws;
 mod layering;
 #[cfg(all(feature = "pingora", feature = "test-util"))]
