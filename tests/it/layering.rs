@@ -39,7 +39,7 @@ const LAYERS: [&[&str]; 12] = [
     &["drive"],
     &["config", "control"],
     &["host"],
-    &["testing"],
+    &["testing", "fuzz"],
     &["cli", "main"],
 ];
 
