@@ -174,6 +174,7 @@ async fn a_connection_brings_the_credential() {
 
 /// Proxy variables belong to the process, so that this test runs itself in another one that has them.
 #[tokio::test]
+#[allow(clippy::disallowed_methods, reason = "the environment is what is tested")]
 async fn proxy_variables_are_not_obeyed() {
     const NAME: &str = "dispatch_http::proxy_variables_are_not_obeyed";
     if std::env::var_os("HOOKGATE_TEST_PROXY").is_some() {

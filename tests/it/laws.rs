@@ -71,8 +71,11 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
-/// All events as (name, data) with the raw bytes joined, and what is left.
-fn split(chunks: &[Bytes]) -> (Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>, Vec<u8>) {
+/// An event's name and data.
+type Event = (Vec<u8>, Vec<u8>);
+
+/// All events, their raw bytes joined, and what is left.
+fn split(chunks: &[Bytes]) -> (Vec<Event>, Vec<u8>, Vec<u8>) {
     let mut splitter = Splitter::new(1 << 20);
     let (mut events, mut raw) = (Vec::new(), Vec::new());
     for chunk in chunks {
