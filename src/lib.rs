@@ -155,3 +155,8 @@ pub use drive::{
 #[cfg(feature = "tower")]
 pub use host::tower::{HookFuture, HookLayer, HookService};
 pub use upstream::{Upstream, UpstreamError, UpstreamErrorKind};
+
+/// The README's example is compiled and run.
+#[cfg(all(doctest, feature = "tower", feature = "client"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

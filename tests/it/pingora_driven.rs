@@ -12,6 +12,7 @@ use crate::pingora_kit::{
 };
 
 #[tokio::test]
+#[allow(clippy::disallowed_methods, reason = "the test says a handful of events")]
 async fn events_arrive_one_by_one() {
     let (say, said) = mpsc::channel::<String>(16);
     let said = Arc::new(tokio::sync::Mutex::new(said));

@@ -26,6 +26,11 @@ def binary() -> str:
     return str(found)
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
 class Authority:
     """A private CA that this machine does not trust."""
 
@@ -59,8 +64,7 @@ class Hookgate:
         authority: Authority | None = None,
         ca_file: pathlib.Path | None = None,
     ):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         (folder / "hooks.json").write_text(json.dumps({"version": 1, "hooks": hooks}))
         tls = f'tls = {{ cert = "{authority.cert_file}", key = "{authority.key_file}" }}' if authority else ""
         ca = f'ca_file = "{ca_file}"' if ca_file else ""
