@@ -11,6 +11,7 @@ use crate::hooks::HookSet;
 use crate::intercept::round::{CallVerdict, Policy, StopVerdict};
 use crate::intercept::stream::{Action, Stream};
 use crate::ledger::{Anchors, Known, PromptDecision, rewrite};
+use crate::wire::anthropic::{StreamEvent, read_event};
 use crate::wire::json::{Cursor, Edits, find_duplicate, parse_tree, pointer};
 use crate::wire::protocol::Protocol;
 use crate::wire::sse::Splitter;
@@ -139,14 +140,22 @@ pub fn answer(data: &[u8]) {
             }
         }
     }
-    if !decide && asked {
-        let held = memchr::memmem::find(&out, br#""content_block":{"type":"tool_use""#);
-        assert_eq!(held, None, "{}", String::from_utf8_lossy(&out));
-    }
-    if failed {
-        let ended = memchr::memmem::find(&out, br#""type":"message_stop""#);
-        assert_eq!(ended, None, "a failed answer has no end: {}", String::from_utf8_lossy(&out));
-    }
+    let ended = |event: &StreamEvent<'_>| matches!(event, StreamEvent::Stop);
+    let calls = |event: &StreamEvent<'_>| matches!(event, StreamEvent::BlockStart { .. });
+    let has = |wanted: &dyn Fn(&StreamEvent<'_>) -> bool, text: &[u8]| {
+        let mut splitter = Splitter::new(1 << 20);
+        splitter.push(Bytes::copy_from_slice(&out));
+        let mut found = false;
+        while let Ok(Some(event)) = splitter.next() {
+            let data = splitter.data(&event);
+            let read = read_event(splitter.name(&event), &data);
+            found |= read.is_ok_and(|read| wanted(&read)) && memchr::memmem::find(&data, text).is_some();
+        }
+        found
+    };
+    let shown = || String::from_utf8_lossy(&out).into_owned();
+    assert!(decide || !asked || !has(&calls, b"\"tool_use\""), "an undecided call is released: {}", shown());
+    assert!(!failed || !has(&ended, b""), "a failed answer has no end: {}", shown());
 }
 
 /// A document of hooks is taken or refused with a place for every fault.

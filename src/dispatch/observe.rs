@@ -80,7 +80,7 @@ impl Telling {
             run.finish(together.take(&handler, answer).0);
         }
         match together.finish() {
-            Verdict { decision: Decision::Allow, context } => context,
+            Verdict { decision: Decision::Allow, context, .. } => context,
             _ => Vec::new(),
         }
     }

@@ -64,10 +64,10 @@ impl<'a> Chain<'a> {
     /// Takes a handler's answer.
     pub(super) fn take(&mut self, handler: &Handler, answer: Result<Answer, Failure>) -> (Ruling, Option<Verdict>) {
         match answer.and_then(|answer| self.accept(handler, answer)) {
-            Ok((ruling, decision)) => (ruling, decision.map(refusal)),
+            Ok((ruling, decision)) => (ruling, decision.map(|decision| refusal(decision, false))),
             Err(failure) => {
                 let (ruling, decision) = failed(self.event, handler, failure);
-                (ruling, decision.map(refusal))
+                (ruling, decision.map(|decision| refusal(decision, true)))
             }
         }
     }
@@ -151,15 +151,15 @@ impl<'a> Chain<'a> {
             },
         };
         match decision {
-            Decision::Allow | Decision::Modify(_) => Verdict { decision, context: self.context },
-            refused => refusal(refused),
+            Decision::Allow | Decision::Modify(_) => Verdict { decision, context: self.context, failed: false },
+            refused => refusal(refused, true),
         }
     }
 }
 
 /// A refusal wins over everything that was to be added.
-fn refusal(decision: Decision) -> Verdict {
-    Verdict { decision, context: Vec::new() }
+pub(super) fn refusal(decision: Decision, failed: bool) -> Verdict {
+    Verdict { decision, context: Vec::new(), failed }
 }
 
 /// What a failure means by the handler's failure mode. A refusal that could be read in spite of it stands.

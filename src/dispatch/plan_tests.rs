@@ -85,7 +85,7 @@ fn the_first_deny_ends_it_and_wins_over_everything_before() {
     assert_eq!(outcomes(&rulings), ["modify", "deny"]);
     assert_eq!(rulings[1].reason.as_deref(), Some("no"));
     let decision = Decision::Deny { reason: "no".into(), handler: "h1".into() };
-    assert_eq!(verdict, Verdict { decision, context: vec![] });
+    assert_eq!(verdict, Verdict { decision, context: vec![], failed: false });
 }
 
 #[test]
@@ -107,8 +107,11 @@ fn a_replacement_is_the_next_input_and_a_later_pass_keeps_it() {
     assert_eq!(chain.shown(), input(r#"{"a":2}"#));
     chain.take(&handlers[2], pass("three"));
     let context = |handler: &str, text: &str| AddedContext { handler: handler.into(), text: text.into() };
-    let expected =
-        Verdict { decision: modified(r#"{"a":2}"#), context: vec![context("h0", "one"), context("h2", "three")] };
+    let expected = Verdict {
+        decision: modified(r#"{"a":2}"#),
+        context: vec![context("h0", "one"), context("h2", "three")],
+        failed: false,
+    };
     assert_eq!(chain.finish(), expected);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use super::ask::{Dispatch, Run};
-use super::plan::{Chain, Ruling, failed};
+use super::plan::{Chain, Ruling, failed, refusal};
 use super::{AddedContext, DispatchKey, HandlerTransport, ToolSchema, Verdict, observe};
 use crate::audit::{AuditLog, AuditOutcome};
 use crate::hooks::{Detail, Envelope, Failure, FailureKind, HookSet, Occasion};
@@ -104,7 +104,7 @@ impl Dispatcher {
             }
             run.finish(ruling);
             if let Some(decision) = decision {
-                return Verdict { decision, context: Vec::new() };
+                return refusal(decision, true);
             }
         }
         Verdict::allow()

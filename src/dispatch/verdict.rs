@@ -11,12 +11,14 @@ pub struct Verdict {
     pub decision: Decision,
     /// What the model is to read, in the handlers' order. A refusal has none.
     pub context: Vec<AddedContext>,
+    /// Nobody judged: the decision is that of a failed handler's failure mode, and asking again may give another.
+    pub failed: bool,
 }
 
 impl Verdict {
     /// No objection and nothing added.
     pub fn allow() -> Self {
-        Verdict { decision: Decision::Allow, context: Vec::new() }
+        Verdict { decision: Decision::Allow, context: Vec::new(), failed: false }
     }
 }
 

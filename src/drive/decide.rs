@@ -121,7 +121,7 @@ impl Exchange {
             };
         };
         let detail = Detail::SubagentStart { subagent: name.unwrap_or_default(), prompt: prompt.clone() };
-        let Verdict { decision, context } = dispatcher.gate(&self.hooks, &occasion, detail, None).await;
+        let Verdict { decision, context, .. } = dispatcher.gate(&self.hooks, &occasion, detail, None).await;
         let mut decided = match decision {
             Decision::Deny { reason, .. } => return Err(reason),
             Decision::Modify(Replacement::Text(text)) => text,

@@ -55,7 +55,8 @@ async fn decide_one(exchange: &Exchange, index: usize, before: Vec<String>) {
     let conversation = &exchange.conversation;
     let prompt = exchange.anchors.prompt(index);
     let replayed = conversation.messages[index..].iter().any(|message| message.role == Role::Assistant);
-    let once = exchange.thread.prompt(prompt);
+    let now = std::time::Instant::now();
+    let once = if replayed { exchange.thread.prompt(prompt, now) } else { exchange.thread.current_prompt(prompt, now) };
     let decide = || async {
         // A history that another session of the tenant had: what was decided there holds.
         if replayed && let Some(decision) = ledger.shared_prompt(&exchange.thread, prompt) {
@@ -69,7 +70,8 @@ async fn decide_one(exchange: &Exchange, index: usize, before: Vec<String>) {
             decision.context.extend(marked(Event::UserPromptSubmit, &verdict.context));
             match verdict.decision {
                 Decision::Deny { reason, .. } => {
-                    decision = PromptDecision { denied: Some(reason), ..PromptDecision::default() };
+                    let failed = verdict.failed;
+                    decision = PromptDecision { denied: Some(reason), failed, ..PromptDecision::default() };
                 }
                 Decision::Modify(Replacement::Text(text)) => decision.replacement = Some(text),
                 // Not an outcome of this event: the dispatcher lets no handler answer so.

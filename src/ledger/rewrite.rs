@@ -17,6 +17,8 @@ use crate::wire::protocol::Protocol;
 pub(crate) struct PromptDecision {
     /// Why it was refused, if it was.
     pub(crate) denied: Option<String>,
+    /// It was refused because a handler failed: when it is sent again, it is asked about again.
+    pub(crate) failed: bool,
     /// What stands in its place.
     pub(crate) replacement: Option<String>,
     /// What follows it, delimited and ready to be read by the model.

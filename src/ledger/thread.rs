@@ -23,6 +23,10 @@ const ATTEMPTS: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
 /// asked again later deserve a new answer.
 const RETRY_WINDOW: Duration = Duration::from_secs(600);
 
+/// How long the same prompt at the end of the same history is a retry. Clients retry within this time (Claude Code for
+/// little more than a minute); later it is a person who asks again, perhaps of another policy.
+const SAME_PROMPT_WINDOW: Duration = Duration::from_secs(120);
+
 /// A cache that grows as it is used: most threads need a few entries, and `LruCache::new` reserves room for all.
 pub(super) fn bounded<K: std::hash::Hash + Eq, V>(most: NonZeroUsize) -> LruCache<K, V> {
     let mut cache = LruCache::unbounded();
@@ -44,7 +48,7 @@ pub(crate) struct Thread {
 #[derive(Debug)]
 struct State {
     seen: Instant,
-    prompts: LruCache<Digest, Once<PromptDecision>>,
+    prompts: LruCache<Digest, (Instant, Once<PromptDecision>)>,
     answers: LruCache<Digest, Arc<AnswerRecord>>,
     /// Answers by the calls that the client got.
     by_calls: LruCache<Digest, Arc<AnswerRecord>>,
@@ -111,14 +115,27 @@ impl Thread {
         self.state().seen
     }
 
-    /// The place of the decision about a prompt.
-    pub(crate) fn prompt(&self, prompt: Digest) -> Once<PromptDecision> {
-        self.state().prompts.get_or_insert(prompt, Once::default).clone()
+    /// The place of the decision about a prompt of the history: it holds for ever.
+    pub(crate) fn prompt(&self, prompt: Digest, now: Instant) -> Once<PromptDecision> {
+        self.state().prompts.get_or_insert(prompt, || (now, Once::default())).1.clone()
+    }
+
+    /// The place of the decision about the prompt that is to be answered. A retry shares it; the same words sent again
+    /// later, or after a refusal that was only a handler's failure, are asked about anew.
+    pub(crate) fn current_prompt(&self, prompt: Digest, now: Instant) -> Once<PromptDecision> {
+        let mut state = self.state();
+        if let Some((at, once)) = state.prompts.get(&prompt) {
+            let old = now.saturating_duration_since(*at) >= SAME_PROMPT_WINDOW;
+            if once.get().is_some_and(|decision| decision.failed || old) {
+                state.prompts.pop(&prompt);
+            }
+        }
+        state.prompts.get_or_insert(prompt, || (now, Once::default())).1.clone()
     }
 
     /// The decision about a prompt, if it was taken in this thread.
     pub(super) fn known_prompt(&self, prompt: Digest) -> Option<PromptDecision> {
-        self.state().prompts.get(&prompt)?.get().cloned()
+        self.state().prompts.get(&prompt)?.1.get().cloned()
     }
 
     /// An answer by its place and content.

@@ -73,7 +73,7 @@ async fn dispatch(config: &Config, hooks: &Arc<HookSet>, occasion: &Occasion, de
         dispatcher.gate(hooks, occasion, detail, None).await
     } else {
         let context = dispatcher.observe_awaited(hooks, occasion, detail).await;
-        Verdict { decision: Decision::Allow, context }
+        Verdict { decision: Decision::Allow, context, failed: false }
     };
 
     let records = audit.session(&occasion.session, &AuditQuery::default()).items;

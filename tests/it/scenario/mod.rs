@@ -140,6 +140,7 @@ suite! {
             observers_delay_nothing;
         prompt:
             a_denied_prompt_never_reaches_the_model,
+            a_refusal_by_failure_is_not_for_ever,
             results_beside_a_denied_prompt_stay,
             a_rewritten_prompt_is_one_text,
             context_follows_the_prompt_for_ever,

@@ -1,5 +1,7 @@
 //! Prompts are judged before the model sees them, and what was decided holds in every later request.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use hookgate::testing::{Agent, Envelope, Message, Ruling};
 use serde_json::{Value, json};
 
@@ -26,6 +28,26 @@ pub(super) async fn a_denied_prompt_never_reaches_the_model(at: Setting) -> Outc
     assert!(!body.contains("secret"), "{body}");
     assert_eq!(stage.messages(0).len(), 1);
     assert_eq!(stage.policy.asked_of("UserPromptSubmit").len(), 2);
+    Ok(())
+}
+
+/// A handler that was down refused the prompt; sent again, it is asked about again.
+pub(super) async fn a_refusal_by_failure_is_not_for_ever(at: Setting) -> Outcome {
+    let asked = AtomicUsize::new(0);
+    let stage = at
+        .model([says("msg_1", "Hello.")])
+        .hooks(["UserPromptSubmit"])
+        .policy(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+            0 => Ruling::raw(503, ""),
+            _ => Ruling::pass(),
+        })
+        .start()
+        .await?;
+    let mut agent = stage.agent();
+    agent.say("hi");
+    assert!(agent.request().await?.text().contains("503"));
+    assert!(stage.model.requests().is_empty());
+    assert_eq!(agent.request().await?.text(), "Hello.");
     Ok(())
 }
 
