@@ -1,6 +1,6 @@
 //! The Anthropic side of [`Codec`].
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -15,7 +15,8 @@ use crate::wire::json::{Edits, JsonError, Rope, Span, Str, pointer};
 /// Reads one streamed answer.
 #[derive(Debug)]
 pub struct AnthropicCodec {
-    open: HashMap<u64, Option<BlockBuilder>>,
+    /// Blocks that have begun: one at a time as far as is known, looked up for each event.
+    open: BTreeMap<u64, Option<BlockBuilder>>,
     /// Whether blocks other than calls are collected.
     collect_all: bool,
     /// Bytes that may still be collected.
@@ -26,7 +27,7 @@ pub struct AnthropicCodec {
 impl AnthropicCodec {
     /// A codec that collects calls, and all other blocks too with `collect_all`, up to `room` bytes.
     pub fn new(collect_all: bool, room: usize) -> Self {
-        AnthropicCodec { open: HashMap::new(), collect_all, room, collected: 0 }
+        AnthropicCodec { open: BTreeMap::new(), collect_all, room, collected: 0 }
     }
 
     fn begin(&mut self, number: u64, start: &[u8]) -> Result<BlockKind, JsonError> {
