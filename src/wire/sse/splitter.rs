@@ -208,7 +208,8 @@ impl Splitter {
             text = after;
             offset += 3;
         }
-        let colon = memchr::memchr(b':', text).unwrap_or(text.len());
+        // Names are short: the colon is among the first bytes.
+        let colon = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
         let mut value = (offset + colon + 1).min(line.end);
         if buffer.get(value) == Some(&b' ') && value < line.end {
             value += 1;
