@@ -19,7 +19,11 @@ use crate::wire::answer::BlockKind;
 /// Calls the upstream and inspects its answer. `sent` is the request's body as received.
 pub(super) async fn run(exchange: Arc<Exchange>, sent: Bytes) -> Response<GuardedBody> {
     let inspect = !exchange.counting && (!exchange.hooks.is_empty() || exchange.conversation.server_history);
-    let attempt = if inspect { exchange.thread.attempt(exchange.retry_key, Instant::now()) } else { None };
+    let attempt = if inspect && exchange.thread.has_attempts() {
+        exchange.thread.attempt(exchange.retry_key(), Instant::now())
+    } else {
+        None
+    };
     let resumed =
         attempt.and_then(|attempt| Some((exchange.next_request(&attempt.rounds, &attempt.last_id)?, attempt)));
     let (request, attempt) = match resumed {
@@ -118,14 +122,21 @@ impl Exchange {
     pub(super) fn keep_attempt(&self, rounds: Vec<Round>, head: (&str, &str), last_id: &str) {
         let head = (head.0.to_owned(), head.1.to_owned());
         let attempt = Attempt { rounds, head, last_id: last_id.to_owned(), at: Some(Instant::now()) };
-        self.thread.keep_attempt(self.retry_key, attempt);
+        self.thread.keep_attempt(self.retry_key(), attempt);
+    }
+
+    /// A retry must start afresh: the client is about to act on the answer.
+    pub(super) fn forget_attempt(&self) {
+        if self.thread.has_attempts() {
+            self.thread.forget_attempt(self.retry_key());
+        }
     }
 
     /// Records the answer before a frame that depends on it leaves.
     pub(super) fn commit(&self, record: AnswerRecord, id: &str, last_id: &str) {
         self.commit_lineage(id, last_id, &record);
         if record.differs() {
-            self.core.inner.ledger.commit_answer(&self.thread, self.anchors.end, record);
+            self.core.inner.ledger.commit_answer(&self.thread, self.anchors().end, record);
         }
     }
 
@@ -143,7 +154,7 @@ impl Exchange {
             thread: self.thread.key.clone(),
             real: (last_id != id && !last_id.is_empty()).then(|| last_id.to_owned()),
             missing: record.open_results().to_vec(),
-            turn: self.turn,
+            turn: self.turn(),
             tools: self.declared_tools(),
         };
         self.core.inner.ledger.commit_lineage(&self.thread.key.session.tenant, id.to_owned(), lineage);

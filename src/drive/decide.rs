@@ -160,7 +160,7 @@ impl Exchange {
     /// A refusal as the model reads it. A model that asks for the same again is told that asking does not help.
     fn deny(&self, call: &Call, reason: String) -> CallVerdict {
         let same = Hasher::new().with(call.name.as_bytes()).with(&call.input).finish();
-        let times = self.thread.count_denial(self.turn, same);
+        let times = self.thread.count_denial(self.turn(), same);
         if times < 2 {
             return CallVerdict::Deny(reason);
         }
@@ -172,7 +172,7 @@ impl Exchange {
     /// Asks about the end of the turn.
     pub(super) async fn decide_stop(&self, response: String, stop_reason: String) -> StopVerdict {
         let max_attempts = self.core.inner.limits.max_stop_retries + 1;
-        let attempt = self.thread.stops(self.turn) + 1;
+        let attempt = self.thread.stops(self.turn()) + 1;
         let occasion = self.occasion(Event::Stop, None, None);
         let detail = Detail::Stop { response, stop_reason, attempt, max_attempts };
         let verdict = self.core.inner.dispatcher.gate(&self.hooks, &occasion, detail, None).await;
@@ -198,7 +198,7 @@ impl Exchange {
             Decision::Allow | Decision::Modify(_) => return StopVerdict::End,
         };
         if attempt < max_attempts {
-            self.thread.count_stop(self.turn);
+            self.thread.count_stop(self.turn());
             return StopVerdict::Continue(reason);
         }
         let handlers = self.hooks.handlers(Event::Stop);

@@ -1,6 +1,6 @@
 //! One inspected exchange, from the whole request to the head of the answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -32,18 +32,16 @@ pub(super) struct Exchange {
     /// The request's head as it goes upstream, without what depends on the body.
     pub(super) head: request::Parts,
     pub(super) conversation: Conversation,
-    pub(super) anchors: Anchors,
+    anchors: OnceLock<Anchors>,
     pub(super) thread: Arc<Thread>,
     pub(super) lineage: Option<Lineage>,
-    /// The turn that the request belongs to.
-    pub(super) turn: Digest,
-    /// What all events of this exchange have in common.
+    turn: OnceLock<Digest>,
+    /// What all events of this exchange have in common, but for the turn: see [`Exchange::occasion`].
     pub(super) occasion: Occasion,
     /// The request is not the agent's own conversation, or only counts its tokens.
     pub(super) side: bool,
     pub(super) counting: bool,
-    /// What a retry of this request is recognised by.
-    pub(super) retry_key: Digest,
+    retry_key: OnceLock<Digest>,
     /// The edits that make the history true.
     edits: Edits,
 }
@@ -139,17 +137,10 @@ impl Exchange {
         let Identity { thread: key, parent_agent, lineage } = identify(protocol, &conversation, client, ledger);
         let (thread, _) = ledger.open(&key, Instant::now());
         let side = counting || protocol.is_side(&conversation, &head.headers);
-        let anchors = Anchors::of(&conversation);
-        let last_prompt = conversation.messages.iter().rposition(|message| message.is_prompt());
-        let turn = match (last_prompt, &lineage) {
-            (Some(index), _) => turn_of(&thread, anchors.prompt(index)),
-            (None, Some(lineage)) => lineage.turn,
-            (None, None) => turn_of(&thread, anchors.end),
-        };
         let occasion = Occasion {
             event: Event::SessionStart,
             session: key.session.clone(),
-            turn_id: (!side).then(|| turn.to_uuid().into()),
+            turn_id: None,
             tool_call_id: None,
             task_id: None,
             agent_id: key.agent.clone(),
@@ -160,12 +151,6 @@ impl Exchange {
             name: None,
             server: None,
         };
-        let mut retry_key = Hasher::new().with(b"retry");
-        for member in conversation.members.iter().filter(|member| member.name != "stream") {
-            retry_key.part(member.span.of(&conversation.text));
-        }
-        let retry_key = retry_key.finish();
-        let edits = Edits::default();
         Exchange {
             core,
             hooks,
@@ -174,15 +159,15 @@ impl Exchange {
             upstream,
             head,
             conversation,
-            anchors,
+            anchors: OnceLock::new(),
             thread,
             lineage,
-            turn,
+            turn: OnceLock::new(),
             occasion,
             side,
             counting,
-            retry_key,
-            edits,
+            retry_key: OnceLock::new(),
+            edits: Edits::default(),
         }
     }
 
@@ -195,19 +180,21 @@ impl Exchange {
             return Some(self.refusal(&reason));
         }
         let undeclared = prompts::decide_declared(self).await;
+        let mut edits = Edits::default();
         let ledger = &self.core.inner.ledger;
-        let missing = self.lineage.as_ref().map_or(Vec::new(), |lineage| lineage.missing.clone());
         if !ledger.is_blank() {
+            let missing = self.lineage.as_ref().map_or(Vec::new(), |lineage| lineage.missing.clone());
             let view = View { ledger, thread: &self.thread };
-            rewrite(self.protocol, &self.conversation, &self.anchors, &view, missing, &mut self.edits);
+            rewrite(self.protocol, &self.conversation, self.anchors(), &view, missing, &mut edits);
         }
         if !undeclared.is_empty() {
-            self.protocol.undeclare(&self.conversation, &undeclared, &mut self.edits);
+            self.protocol.undeclare(&self.conversation, &undeclared, &mut edits);
         }
         let real = self.lineage.as_ref().and_then(|lineage| lineage.real.as_deref());
         if let (Some(real), Some(previous)) = (real, self.conversation.previous) {
-            self.edits.replace(previous, crate::wire::json::quote(real));
+            edits.replace(previous, crate::wire::json::quote(real));
         }
+        self.edits = edits;
         None
     }
 
@@ -228,7 +215,48 @@ impl Exchange {
 
     /// An event of this exchange.
     pub(super) fn occasion(&self, event: Event, name: Option<&str>, call_id: Option<&str>) -> Occasion {
-        Occasion { event, name: name.map(Into::into), tool_call_id: call_id.map(Into::into), ..self.occasion.clone() }
+        Occasion {
+            event,
+            name: name.map(Into::into),
+            tool_call_id: call_id.map(Into::into),
+            turn_id: self.turn_id().map(Into::into),
+            ..self.occasion.clone()
+        }
+    }
+
+    // Most exchanges end without anyone being asked or told: what takes all bytes of the history waits until then.
+
+    /// What the messages are recognised by.
+    pub(super) fn anchors(&self) -> &Anchors {
+        self.anchors.get_or_init(|| Anchors::of(&self.conversation))
+    }
+
+    /// The turn that the request belongs to.
+    pub(super) fn turn(&self) -> Digest {
+        *self.turn.get_or_init(|| {
+            let last_prompt = self.conversation.messages.iter().rposition(|message| message.is_prompt());
+            match (last_prompt, &self.lineage) {
+                (Some(index), _) => turn_of(&self.thread, self.anchors().prompt(index)),
+                (None, Some(lineage)) => lineage.turn,
+                (None, None) => turn_of(&self.thread, self.anchors().end),
+            }
+        })
+    }
+
+    /// The turn as events tell it; requests beside the conversation belong to none.
+    pub(super) fn turn_id(&self) -> Option<String> {
+        (!self.side).then(|| self.turn().to_uuid())
+    }
+
+    /// What a retry of this request is recognised by.
+    pub(super) fn retry_key(&self) -> Digest {
+        *self.retry_key.get_or_init(|| {
+            let mut key = Hasher::new().with(b"retry");
+            for member in self.conversation.members.iter().filter(|member| member.name != "stream") {
+                key.part(member.span.of(&self.conversation.text));
+            }
+            key.finish()
+        })
     }
 
     /// Tells observers of a failure of the provider, the stream or hookgate itself.

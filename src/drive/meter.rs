@@ -22,7 +22,7 @@ pub(super) fn billed(exchange: &Exchange, billed: Billed) {
     tracing::info!(
         route = &*exchange.route.name,
         session = &*exchange.occasion.session.session,
-        turn = exchange.occasion.turn_id.as_deref(),
+        turn = exchange.turn_id(),
         rounds = billed.rounds,
         input_tokens = billed.input,
         output_tokens = billed.output,

@@ -25,8 +25,12 @@ pub(super) async fn decide(exchange: &Exchange) -> Option<String> {
     if exchange.hooks.has(Event::UserPromptSubmit) || !started.is_empty() {
         decide_one(exchange, *last, started).await;
     }
-    let view = View { ledger: &exchange.core.inner.ledger, thread: &exchange.thread };
-    view.prompt(exchange.anchors.prompt(*last))?.denied
+    let ledger = &exchange.core.inner.ledger;
+    if ledger.is_blank() {
+        return None;
+    }
+    let view = View { ledger, thread: &exchange.thread };
+    view.prompt(exchange.anchors().prompt(*last))?.denied
 }
 
 /// The first request of a session tells so, and may bring context that goes behind its prompt.
@@ -53,7 +57,7 @@ fn marked(event: Event, added: &[AddedContext]) -> Vec<String> {
 async fn decide_one(exchange: &Exchange, index: usize, before: Vec<String>) {
     let ledger = &exchange.core.inner.ledger;
     let conversation = &exchange.conversation;
-    let prompt = exchange.anchors.prompt(index);
+    let prompt = exchange.anchors().prompt(index);
     let replayed = conversation.messages[index..].iter().any(|message| message.role == Role::Assistant);
     let now = std::time::Instant::now();
     let once = if replayed { exchange.thread.prompt(prompt, now) } else { exchange.thread.current_prompt(prompt, now) };
@@ -122,7 +126,7 @@ pub(super) async fn decide_declared(exchange: &Exchange) -> Vec<String> {
             if refused.contains(&tool.name) {
                 break;
             }
-            let once = exchange.thread.declared(exchange.turn, &name);
+            let once = exchange.thread.declared(exchange.turn(), &name);
             let verdict = once.get_or_init(|| ask_declared(exchange, tool, &name)).await;
             // A declaration cannot be rewritten by one call's arguments, so a rewrite is a refusal too.
             if verdict.decision != Decision::Allow {

@@ -24,7 +24,7 @@ pub(super) fn observe(exchange: &Exchange) {
             let PartKind::Result { id, failed, content } = &part.kind else { continue };
             let id = conversation.string(*id);
             // The same id at another place of the history is another call: some servers number them anew in each answer.
-            let place = exchange.anchors.before[first + offset];
+            let place = exchange.anchors().before[first + offset];
             let mut result = Hasher::new().with(id.as_bytes());
             result.digest(place);
             if !exchange.thread.first_result(result.finish()) {

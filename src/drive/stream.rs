@@ -225,7 +225,7 @@ impl Driver {
 
     fn commit(&self, record: AnswerRecord, released_call: bool) {
         if released_call {
-            self.exchange.thread.forget_attempt(self.exchange.retry_key);
+            self.exchange.forget_attempt();
         }
         let id = self.stream.head().map_or("", |(id, _)| id);
         self.exchange.commit(record, id, self.stream.last_id());

@@ -269,7 +269,7 @@ impl Answer {
         let mut rounds = self.past.clone();
         rounds.push(round);
         if shown_calls > 0 && rounds.len() > 1 {
-            self.exchange.thread.forget_attempt(self.exchange.retry_key);
+            self.exchange.forget_attempt();
         }
         self.commit(&message.id, rounds.clone());
         if self.past.is_empty() {

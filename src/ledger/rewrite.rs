@@ -102,7 +102,9 @@ fn answers(conversation: &Conversation, anchors: &Anchors, known: &impl Known) -
     let is_answer = |message: &Message| message.role == Role::Assistant;
     let in_place = conversation.messages.iter().enumerate();
     let mut found: Vec<Option<Arc<AnswerRecord>>> = in_place
-        .map(|(index, message)| known.answer(anchors.before[index], anchors.own[index]).filter(|_| is_answer(message)))
+        .map(|(index, message)| {
+            is_answer(message).then(|| known.answer(anchors.before[index], anchors.own[index])).flatten()
+        })
         .collect();
     for (index, message) in conversation.messages.iter().enumerate() {
         if found[index].is_some() || !is_answer(message) {

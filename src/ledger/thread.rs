@@ -185,6 +185,11 @@ impl Thread {
         self.state().calls.get(id).cloned()
     }
 
+    /// Whether there are unfinished answers, so that a request must be compared with theirs.
+    pub(crate) fn has_attempts(&self) -> bool {
+        !self.state().attempts.is_empty()
+    }
+
     /// What is known of an earlier attempt at the same request that a retry may go on from.
     pub(crate) fn attempt(&self, request: Digest, now: Instant) -> Option<Attempt> {
         let fresh = |at: Instant| now.saturating_duration_since(at) < RETRY_WINDOW;

@@ -1,6 +1,6 @@
 //! The Anthropic side of [`Codec`].
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::block::{BlockBuilder, read_block};
 use super::event::{StreamEvent, read};
 use super::render;
+use super::repeat::Repeat;
 use crate::wire::answer::{Block, BlockKind, Call, Ending, Usage};
 use crate::wire::codec::{Codec, Frame, Scan};
 use crate::wire::json::{Edits, JsonError, Rope, Span, Str, pointer};
@@ -15,18 +16,20 @@ use crate::wire::json::{Edits, JsonError, Rope, Span, Str, pointer};
 /// Reads one streamed answer.
 #[derive(Debug)]
 pub struct AnthropicCodec {
-    open: HashMap<u64, Option<BlockBuilder>>,
+    /// Blocks that have begun: one at a time as far as is known, looked up for each event.
+    open: BTreeMap<u64, Option<BlockBuilder>>,
     /// Whether blocks other than calls are collected.
     collect_all: bool,
     /// Bytes that may still be collected.
     room: usize,
     collected: usize,
+    repeat: Repeat,
 }
 
 impl AnthropicCodec {
     /// A codec that collects calls, and all other blocks too with `collect_all`, up to `room` bytes.
     pub fn new(collect_all: bool, room: usize) -> Self {
-        AnthropicCodec { open: HashMap::new(), collect_all, room, collected: 0 }
+        AnthropicCodec { open: BTreeMap::new(), collect_all, room, collected: 0, repeat: Repeat::default() }
     }
 
     fn begin(&mut self, number: u64, start: &[u8]) -> Result<BlockKind, JsonError> {
@@ -56,7 +59,15 @@ impl Codec for AnthropicCodec {
     fn read(&mut self, name: &[u8], data: &[u8], data_at: Option<usize>) -> Result<Scan, JsonError> {
         let place = |span: Span| data_at.map(|at| at + span.start..at + span.end);
         let decoded = |string: Option<Str<'_>>| string.map_or(String::new(), |string| string.decode().into_owned());
-        Ok(match read(name, data)? {
+        let event = match self.repeat.read(name, data) {
+            Some(event) => event,
+            None => {
+                let event = read(name, data)?;
+                self.repeat.keep(name, data, &event);
+                event
+            }
+        };
+        Ok(match event {
             StreamEvent::Delta { index, delta } => {
                 let block = number(index.of(data))?;
                 match self.open.get_mut(&block) {

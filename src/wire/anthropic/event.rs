@@ -132,9 +132,9 @@ impl<'a> Fields<'a> {
                 let block = cursor.skip()?;
                 set(&mut self.block, block, key)
             }
-            b"delta" => set(&mut self.delta, inner(cursor)?, key),
-            b"message" => set(&mut self.message, inner(cursor)?, key),
-            b"error" => set(&mut self.error, inner(cursor)?, key),
+            b"delta" => inner(&mut self.delta, cursor, key),
+            b"message" => inner(&mut self.message, cursor, key),
+            b"error" => inner(&mut self.error, cursor, key),
             b"usage" => {
                 let start = cursor.position();
                 let figures = usage(cursor)?;
@@ -148,13 +148,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn event(self, kind: Str<'a>) -> Result<StreamEvent<'a>, JsonError> {
+    fn event(&mut self, kind: Str<'a>) -> Result<StreamEvent<'a>, JsonError> {
         let missing = |what| JsonError { what, offset: 0 };
         let index = self.index.ok_or(missing("a block event without an index"));
         Ok(match kind.raw() {
             b"content_block_delta" => StreamEvent::Delta {
                 index: index?,
-                delta: self.delta.ok_or(missing("a delta event without a delta"))?.delta(),
+                delta: self.delta.as_ref().ok_or(missing("a delta event without a delta"))?.delta(),
             },
             b"content_block_start" => StreamEvent::BlockStart {
                 index: index?,
@@ -162,20 +162,24 @@ impl<'a> Fields<'a> {
             },
             b"content_block_stop" => StreamEvent::BlockStop { index: index? },
             b"message_start" => {
-                let message = self.message.ok_or(missing("a message start without a message"))?;
-                let usage = message.usage.unwrap_or_default();
+                let message = self.message.as_mut().ok_or(missing("a message start without a message"))?;
+                let usage = message.usage.take().unwrap_or_default();
                 StreamEvent::Start { id: message.id, model: message.model, usage }
             }
             b"message_delta" => {
-                let (usage_span, usage) = self.usage.map_or((None, Usage::default()), |(at, usage)| (Some(at), usage));
-                let stop_reason = self.delta.and_then(|delta| delta.stop_reason);
+                let usage = self.usage.take();
+                let (usage_span, usage) = usage.map_or((None, Usage::default()), |(at, usage)| (Some(at), usage));
+                let stop_reason = self.delta.as_ref().and_then(|delta| delta.stop_reason);
                 StreamEvent::MessageDelta { stop_reason, usage, usage_span }
             }
             b"message_stop" => StreamEvent::Stop,
             b"ping" => StreamEvent::Ping,
             b"error" => {
-                let error = self.error.unwrap_or_default();
-                StreamEvent::Error { kind: error.kind, message: error.message }
+                let error = self.error.as_ref();
+                StreamEvent::Error {
+                    kind: error.and_then(|error| error.kind),
+                    message: error.and_then(|error| error.message),
+                }
             }
             _ => StreamEvent::Unknown,
         })
@@ -183,24 +187,23 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Inner<'a> {
-    fn delta(self) -> Delta<'a> {
-        match (self.kind.map(|kind| kind.raw()), self) {
-            (Some(b"text_delta"), Inner { text: Some(text), .. }) => Delta::Text(text),
-            (Some(b"input_json_delta"), Inner { partial_json: Some(json), .. }) => Delta::Input(json),
-            (Some(b"thinking_delta"), Inner { thinking: Some(text), .. }) => Delta::Thinking(text),
-            (Some(b"signature_delta"), Inner { signature: Some(text), .. }) => Delta::Signature(text),
-            (Some(b"citations_delta"), Inner { citation: Some(citation), .. }) => Delta::Citation(citation),
-            _ => Delta::Other,
-        }
+    fn delta(&self) -> Delta<'a> {
+        let known = match self.kind.as_ref().map(Str::raw) {
+            Some(b"text_delta") => self.text.map(Delta::Text),
+            Some(b"input_json_delta") => self.partial_json.map(Delta::Input),
+            Some(b"thinking_delta") => self.thinking.map(Delta::Thinking),
+            Some(b"signature_delta") => self.signature.map(Delta::Signature),
+            Some(b"citations_delta") => self.citation.map(Delta::Citation),
+            _ => None,
+        };
+        known.unwrap_or(Delta::Other)
     }
 }
 
-fn inner<'a>(cursor: &mut Cursor<'a>) -> Result<Inner<'a>, JsonError> {
-    let mut inner = Inner::default();
-    if cursor.kind()? != Kind::Object {
-        cursor.skip()?;
-        return Ok(inner);
-    }
+/// Reads an object in place: it is large, and there is one in nearly every event.
+fn inner<'a>(slot: &mut Option<Inner<'a>>, cursor: &mut Cursor<'a>, key: Str<'a>) -> Result<(), JsonError> {
+    set(slot, Inner::default(), key)?;
+    let (Some(inner), Kind::Object) = (slot, cursor.kind()?) else { return cursor.skip().map(drop) };
     cursor.object(|cursor, key| {
         let slot = match key.raw() {
             b"type" => &mut inner.kind,
@@ -230,7 +233,7 @@ fn inner<'a>(cursor: &mut Cursor<'a>) -> Result<Inner<'a>, JsonError> {
             None => Ok(()),
         }
     })?;
-    Ok(inner)
+    Ok(())
 }
 
 /// Reads a usage object: its members as they stand.

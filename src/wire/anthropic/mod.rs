@@ -7,6 +7,7 @@ mod edit;
 mod event;
 mod message;
 mod render;
+mod repeat;
 mod request;
 
 pub use block::{BlockBuilder, read_block};

@@ -174,23 +174,25 @@ impl<'a> Cursor<'a> {
         let mut pos = start + 1;
         let mut escaped = false;
         loop {
-            let rest = &self.text[pos..];
-            // memchr jumps over long runs at full speed; the run is then checked for raw control characters.
-            let Some(run) = memchr::memchr2(b'"', b'\\', rest) else {
-                self.pos = self.text.len();
-                return Err(self.error("unterminated string"));
-            };
-            if let Some(bad) = control_character(&rest[..run]) {
-                self.pos = pos + bad;
-                return Err(self.error("control character in a string"));
+            pos += plain_run(&self.text[pos..]);
+            match self.text.get(pos) {
+                Some(b'"') => {
+                    self.pos = pos + 1;
+                    return Ok(Str::new(self.text, Span { start, end: self.pos }, escaped));
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    pos = self.escape(pos)?;
+                }
+                Some(_) => {
+                    self.pos = pos;
+                    return Err(self.error("control character in a string"));
+                }
+                None => {
+                    self.pos = pos;
+                    return Err(self.error("unterminated string"));
+                }
             }
-            pos += run;
-            if self.text[pos] == b'"' {
-                self.pos = pos + 1;
-                return Ok(Str::new(self.text, Span { start, end: self.pos }, escaped));
-            }
-            escaped = true;
-            pos = self.escape(pos)?;
         }
     }
 
@@ -313,6 +315,34 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Runs longer than this are worth a call of memchr, which is faster for each byte but not for the first ones.
+const LONG_RUN: usize = 64;
+
+/// How many bytes at the start stand for themselves in a string: they are no quote, backslash or control character.
+fn plain_run(text: &[u8]) -> usize {
+    let (words, _) = text[..text.len().min(LONG_RUN)].as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let special = special_bytes(u64::from_le_bytes(*word));
+        if special != 0 {
+            return index * 8 + special.trailing_zeros() as usize / 8;
+        }
+    }
+    let checked = words.len() * 8;
+    let rest = &text[checked..];
+    let run = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+    checked + control_character(&rest[..run]).unwrap_or(run)
+}
+
+/// Marks bytes of a word that do not stand for themselves by their highest bit. The lowest mark is always right; marks
+/// above it may be wrong, as a subtraction borrows from the next byte.
+fn special_bytes(word: u64) -> u64 {
+    const LOW: u64 = u64::from_le_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    let below = |word: u64, byte: u8| word.wrapping_sub(LOW * u64::from(byte)) & !word;
+    let equal = |byte: u8| below(word ^ (LOW * u64::from(byte)), 1);
+    (below(word, 0x20) | equal(b'"') | equal(b'\\')) & HIGH
+}
+
 /// The first byte below 0x20. Written so that the compiler can check many bytes at a time.
 fn control_character(run: &[u8]) -> Option<usize> {
     let mut chunks = run.chunks_exact(32);
@@ -321,4 +351,27 @@ fn control_character(run: &[u8]) -> Option<usize> {
         return None;
     }
     run.iter().position(|byte| *byte < 0x20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte at every place of strings of every length around the word and run sizes.
+    #[test]
+    fn a_plain_run_ends_at_the_first_special_byte() {
+        for len in (0..20).chain(LONG_RUN - 9..LONG_RUN + 10) {
+            let plain: Vec<u8> =
+                (0..len).map(|index| [b' ', b'a', 0x7f, 0x80, 0xff, b'!', b'#', b'['][index % 8]).collect();
+            assert_eq!(plain_run(&plain), len);
+            for at in 0..len {
+                for byte in 0..=255 {
+                    let mut text = plain.clone();
+                    text[at] = byte;
+                    let special = byte < 0x20 || byte == b'"' || byte == b'\\';
+                    assert_eq!(plain_run(&text), if special { at } else { len }, "{byte} at {at} of {len}");
+                }
+            }
+        }
+    }
 }

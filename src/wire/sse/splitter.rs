@@ -17,7 +17,27 @@ pub struct Event {
     /// All bytes of the event, its final blank line included.
     pub raw: Range<usize>,
     name: Range<usize>,
-    data: Vec<Range<usize>>,
+    data: Lines,
+}
+
+/// The lines of an event's data. Nearly all events have one, which takes no allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Lines {
+    first: Option<Range<usize>>,
+    more: Vec<Range<usize>>,
+}
+
+impl Lines {
+    fn push(&mut self, line: Range<usize>) {
+        match self.first {
+            None => self.first = Some(line),
+            Some(_) => self.more.push(line),
+        }
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Range<usize>> {
+        self.first.iter_mut().chain(&mut self.more)
+    }
 }
 
 /// Cuts a byte stream into server-sent events.
@@ -55,7 +75,7 @@ pub struct Splitter {
     /// A byte order mark may still come (only before the first line).
     at_stream_start: bool,
     name: Range<usize>,
-    data: Vec<Range<usize>>,
+    data: Lines,
 }
 
 impl Splitter {
@@ -71,7 +91,7 @@ impl Splitter {
             after_cr: false,
             at_stream_start: true,
             name: 0..0,
-            data: Vec::new(),
+            data: Lines::default(),
         }
     }
 
@@ -158,22 +178,18 @@ impl Splitter {
 
     /// An event's data: its `data` fields joined by LF; empty when it has none.
     pub fn data(&self, event: &Event) -> Cow<'_, [u8]> {
-        match event.data.as_slice() {
-            [] => Cow::Borrowed(&[]),
-            [one] => Cow::Borrowed(&self.whole[one.clone()]),
-            many => {
-                let lines: Vec<&[u8]> = many.iter().map(|line| &self.whole[line.clone()]).collect();
-                Cow::Owned(lines.join(&b'\n'))
-            }
+        let Lines { first, more } = &event.data;
+        let Some(first) = first else { return Cow::Borrowed(&[]) };
+        if more.is_empty() {
+            return Cow::Borrowed(&self.whole[first.clone()]);
         }
+        let lines: Vec<&[u8]> = [first].into_iter().chain(more).map(|line| &self.whole[line.clone()]).collect();
+        Cow::Owned(lines.join(&b'\n'))
     }
 
     /// Where an event's data stands in the current buffer, when it is one line.
     pub fn data_range(&self, event: &Event) -> Option<Range<usize>> {
-        match event.data.as_slice() {
-            [one] => Some(one.clone()),
-            _ => None,
-        }
+        event.data.first.clone().filter(|_| event.data.more.is_empty())
     }
 
     /// What is left after the last whole event. At the end of a stream the standard discards it: an event that was not
@@ -192,7 +208,8 @@ impl Splitter {
             text = after;
             offset += 3;
         }
-        let colon = memchr::memchr(b':', text).unwrap_or(text.len());
+        // Names are short: the colon is among the first bytes.
+        let colon = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
         let mut value = (offset + colon + 1).min(line.end);
         if buffer.get(value) == Some(&b' ') && value < line.end {
             value += 1;
