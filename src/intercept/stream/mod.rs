@@ -528,10 +528,23 @@ impl Stream {
     }
 
     fn fail_with(&mut self, event: Bytes, kind: &str, message: &str) {
+        self.end_kept_text();
+        self.close_filler();
         self.out.bytes(event, &self.splitter);
         self.phase = Phase::Ended { plain: false };
         self.queue = Queue::default();
         self.actions.push_back(Action::Failed { kind: kind.to_owned(), message: message.to_owned() });
+    }
+
+    /// A finished text whose end was kept back ends before the error: clients that have a whole block do not ask again.
+    fn end_kept_text(&mut self) {
+        if self.queue.open_text().is_some()
+            && let Some((mut text, _)) = self.queue.pop_ready(false)
+        {
+            text.emit(false, &mut self.next_number, &*self.codec, &self.recorder, |rope| {
+                self.out.rope(rope, &self.splitter);
+            });
+        }
     }
 
     fn close_filler(&mut self) {

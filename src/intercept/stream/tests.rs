@@ -365,6 +365,22 @@ fn a_provider_error_discards_what_is_undecided() {
 }
 
 #[test]
+fn a_finished_text_ends_before_the_error() {
+    let error = event(r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#);
+    let begun = call(1, "t1", "x", "{}").split_inclusive("\n\n").take(2).collect::<String>();
+    for between in [String::new(), begun] {
+        let mut run = Run::new(policy(), allow);
+        run.feed((start("m") + &text(0, "t") + &between + &error).as_bytes());
+        assert_eq!(run.out, start("m") + &text(0, "t") + &error);
+        let mut run = Run::new(policy(), allow);
+        run.feed((start("m") + &text(0, "t") + &between).as_bytes());
+        run.stream.end_of_input(run.now, None);
+        run.drain();
+        assert!(run.out.starts_with(&(start("m") + &text(0, "t") + "event: error")), "{}", run.out);
+    }
+}
+
+#[test]
 fn an_event_that_could_hide_a_call_ends_the_answer() {
     let hidden = "event: ping\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"x\",\"input\":{}}}\n\n";
     let mut run = Run::new(policy(), allow);
