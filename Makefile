@@ -9,7 +9,7 @@ ARGS ?=
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 VENV = .venv
 
-.PHONY: run demo test test-rust test-python setup
+.PHONY: run demo test test-rust test-python bench setup
 
 run: setup
 	$(CARGO) run --profile $(PROFILE) --features cli --bin hookgate -- run $(ARGS)
@@ -25,6 +25,11 @@ test-rust: setup
 test-python: setup $(VENV)/ready
 	$(CARGO) build --all-features --bin hookgate
 	HOOKGATE_BIN=$(abspath $(TARGET))/debug/hookgate $(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/python
+
+# Compares hookgate with a bare pingora proxy; takes about four minutes and writes BENCHMARKS.md.
+bench: setup
+	$(CARGO) build --release --features full --bin hookgate --example compare --example floor_proxy
+	$(TARGET)/release/examples/compare
 
 # The native build needs a C compiler and cmake (for the zlib that the proxy uses). As root on Debian cmake is installed,
 # elsewhere one sentence says what to do.

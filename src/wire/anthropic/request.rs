@@ -143,42 +143,33 @@ fn part(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Part, JsonError> {
     let mut fields = Fields::default();
     let mut source = None;
     let span = cursor.object(|cursor, key| {
-        if key.is("type") {
-            once(&mut fields.kind, cursor.string()?, key)
-        } else if key.is("text") {
-            match cursor.string_or_skip()? {
-                Some(text) => once(&mut fields.text, text, key),
-                None => Ok(()),
+        let slot = match &*key.decode() {
+            "type" => return once(&mut fields.kind, cursor.string()?, key),
+            "text" => &mut fields.text,
+            "id" => &mut fields.id,
+            "name" => &mut fields.name,
+            "tool_use_id" => &mut fields.tool_use_id,
+            "input" => {
+                let value = cursor.skip()?;
+                return once(&mut fields.input, value, key);
             }
-        } else if key.is("id") {
-            match cursor.string_or_skip()? {
-                Some(id) => once(&mut fields.id, id, key),
-                None => Ok(()),
+            "content" => {
+                let value = cursor.skip()?;
+                return once(&mut fields.content, value, key);
             }
-        } else if key.is("name") {
-            match cursor.string_or_skip()? {
-                Some(name) => once(&mut fields.name, name, key),
-                None => Ok(()),
+            "is_error" => {
+                let value = cursor.skip()?.of(cursor.text()) == b"true";
+                return once(&mut fields.is_error, value, key);
             }
-        } else if key.is("tool_use_id") {
-            match cursor.string_or_skip()? {
-                Some(id) => once(&mut fields.tool_use_id, id, key),
-                None => Ok(()),
+            "source" => {
+                fields.media_type = member_string(cursor, &["media_type"])?;
+                return once(&mut source, (), key);
             }
-        } else if key.is("input") {
-            let value = cursor.skip()?;
-            once(&mut fields.input, value, key)
-        } else if key.is("content") {
-            let value = cursor.skip()?;
-            once(&mut fields.content, value, key)
-        } else if key.is("is_error") {
-            let value = cursor.skip()?.of(cursor.text()) == b"true";
-            once(&mut fields.is_error, value, key)
-        } else if key.is("source") {
-            fields.media_type = member_string(cursor, &["media_type"])?;
-            once(&mut source, (), key)
-        } else {
-            cursor.skip().map(drop)
+            _ => return cursor.skip().map(drop),
+        };
+        match cursor.string_or_skip()? {
+            Some(string) => once(slot, string, key),
+            None => Ok(()),
         }
     })?;
     Ok(Part { span, kind: fields.kind(reminders) })
