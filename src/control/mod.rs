@@ -5,6 +5,7 @@
 //! | `GET /healthz` | 200 as long as the process runs |
 //! | `GET /readyz` | 200 while new requests are welcome, else 503 |
 //! | `GET /metrics` | metrics in Prometheus' text form |
+//! | `GET /hookgate/v1/audit` | the audit records of all sessions |
 //! | `GET /hookgate/v1/sessions/{id}/hooks` | the audit records of a session; also `/api/sessions/{id}/hooks` |
 //!
 //! Every error is RFC 9457 problem+json with a sentence that says what to do. Nothing here asks who the client is: a

@@ -160,16 +160,28 @@ impl Exchange {
         self.core.inner.ledger.commit_lineage(&self.thread.key.session.tenant, id.to_owned(), lineage);
     }
 
+    /// Remembers what was handed to sub-agents by calls that nobody was asked about, so that their end is told once.
+    fn note_delegations(&self, record: &AnswerRecord) {
+        for recorded in record.shown() {
+            let BlockKind::Call(call) = &recorded.block.kind else { continue };
+            let subagent = self.core.inner.subagents.iter().find(|subagent| *subagent.tool == *call.name);
+            if let Some(prompt) = subagent.and_then(|subagent| results::string_at(&call.input, &subagent.prompt)) {
+                self.core.inner.ledger.delegate(&self.occasion.session, &prompt);
+            }
+        }
+    }
+
     /// Tells observers what a finished answer brought.
     pub(super) fn observe_answer(&self, record: &AnswerRecord) {
         results::observe_provider(self, &record.rounds);
+        self.note_delegations(record);
         let calls = record.shown().any(|recorded| matches!(recorded.block.kind, BlockKind::Call(_)));
-        let Some(agent) = self.occasion.agent_id.as_deref().filter(|_| !calls && !self.side) else { return };
+        let Some(agent) = self.occasion.agent_id.as_ref().filter(|_| !calls && !self.side) else { return };
         // The end of a sub-agent that a known call started is told with that call's result.
         let mut prompts = self.conversation.messages.iter().filter(|message| message.is_prompt());
         let prompt = prompts.next().map(|message| super::identity::text(&self.conversation, message));
         let session = &self.occasion.session;
-        if prompt.is_some_and(|prompt| self.core.inner.ledger.is_delegated(session, &prompt)) {
+        if prompt.is_some_and(|prompt| self.core.inner.ledger.is_delegated(session, &prompt, agent)) {
             return;
         }
         let texts = record.shown().filter_map(|recorded| match &recorded.block.kind {
@@ -177,7 +189,7 @@ impl Exchange {
             _ => None,
         });
         let text = texts.collect::<Vec<_>>().join("\n");
-        let detail = Detail::SubagentStop { subagent: agent.to_owned(), ok: true, text, truncated: false };
+        let detail = Detail::SubagentStop { subagent: agent.to_string(), ok: true, text, truncated: false };
         let occasion = self.occasion(Event::SubagentStop, Some(agent), None);
         self.core.inner.dispatcher.observe(&self.hooks, occasion, detail);
     }

@@ -72,7 +72,12 @@ fn end_subagent(exchange: &Exchange, call: &Call, failed: bool, text: String) {
         return;
     };
     let name = string_at(&call.input, &subagent.id).unwrap_or_default();
-    let occasion = exchange.occasion(Event::SubagentStop, Some(&name), Some(&call.id));
+    let mut occasion = exchange.occasion(Event::SubagentStop, Some(&name), Some(&call.id));
+    let agent = string_at(&call.input, &subagent.prompt)
+        .and_then(|prompt| exchange.core.inner.ledger.delegated_agent(&occasion.session, &prompt));
+    if let Some(agent) = agent {
+        occasion.parent_agent_id = occasion.agent_id.replace(agent);
+    }
     let detail = Detail::SubagentStop { subagent: name, ok: !failed, text, truncated: false };
     exchange.core.inner.dispatcher.observe(&exchange.hooks, occasion, detail);
 }

@@ -44,8 +44,8 @@ struct Session {
     seen: Instant,
     /// Whether its start was dispatched.
     started: Once<()>,
-    /// Digests of the prompts that calls handed to sub-agents.
-    delegated: LruCache<Digest, ()>,
+    /// Digests of the prompts that calls handed to sub-agents, with the agent that was seen to have it.
+    delegated: LruCache<Digest, Option<Arc<str>>>,
 }
 
 /// What an answer's id leads to, with server-side history.
@@ -187,14 +187,22 @@ impl Ledger {
     /// Remembers that a prompt was handed to a sub-agent by a call whose result will tell its end.
     pub(crate) fn delegate(&self, session: &SessionKey, prompt: &str) {
         if let Some(mut session) = self.sessions.get_mut(session) {
-            session.delegated.put(Digest::of(prompt.as_bytes()), ());
+            session.delegated.get_or_insert(Digest::of(prompt.as_bytes()), || None);
         }
     }
 
-    /// Whether a prompt was handed to a sub-agent by a call.
-    pub(crate) fn is_delegated(&self, session: &SessionKey, prompt: &str) -> bool {
+    /// Whether a prompt was handed to a sub-agent by a call; `agent` is the one that turned up with it.
+    pub(crate) fn is_delegated(&self, session: &SessionKey, prompt: &str, agent: &Arc<str>) -> bool {
         let digest = Digest::of(prompt.as_bytes());
-        self.sessions.get(session).is_some_and(|session| session.delegated.contains(&digest))
+        let mut session = self.sessions.get_mut(session);
+        let known = session.as_mut().and_then(|session| session.delegated.get_mut(&digest));
+        known.map(|known| *known = Some(agent.clone())).is_some()
+    }
+
+    /// The agent that turned up with a prompt that a call handed over.
+    pub(crate) fn delegated_agent(&self, session: &SessionKey, prompt: &str) -> Option<Arc<str>> {
+        let session = self.sessions.get(session)?;
+        session.delegated.peek(&Digest::of(prompt.as_bytes()))?.clone()
     }
 }
 

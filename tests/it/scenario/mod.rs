@@ -178,6 +178,7 @@ suite! {
             a_delegated_prompt_can_be_replaced,
             a_call_that_is_denied_starts_nothing,
             a_failed_delegation_is_told_as_failed,
+            a_subagents_end_is_told_once_and_names_it,
             threads_of_one_session_are_apart,
             a_nested_agent_names_its_parent;
         surface:

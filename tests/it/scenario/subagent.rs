@@ -42,6 +42,31 @@ pub(super) async fn a_delegation_starts_and_stops_once(at: Setting) -> Outcome {
     Ok(())
 }
 
+/// The sub-agent's own conversation ends, and its result comes back: that is one end, though nobody gates the call.
+pub(super) async fn a_subagents_end_is_told_once_and_names_it(at: Setting) -> Outcome {
+    let stage = at
+        .answering(|_, request| match request.json()["messages"].as_array() {
+            Some(messages) if messages[0].to_string().contains("look it up") => says("msg_sub", "Found.").into(),
+            Some(messages) if messages.len() == 1 => delegation().into(),
+            _ => says("msg_2", "Done.").into(),
+        })
+        .hooks(["SubagentStop"])
+        .start()
+        .await?;
+    let mut agent = stage.agent().tool("Agent", |_| Ok("Found.".to_owned()));
+    agent.say("Find out.");
+    let reply = agent.request().await?;
+    let mut sub = stage.agent().claude_code("session-1").header("x-claude-code-agent-id", "agent-7");
+    assert_eq!(sub.prompt("look it up").await?[0].text(), "Found.");
+    agent.take(&reply);
+    agent.request().await?;
+    let stopped = stage.policy.at_least_of("SubagentStop", 1).await;
+    assert_eq!(stopped.len(), 1);
+    assert_eq!((stopped[0].text("/agentId"), stopped[0].text("/toolCallId")), ("agent-7", "toolu_1"));
+    assert_eq!(stopped[0].detail()["subagent"], "researcher");
+    Ok(())
+}
+
 pub(super) async fn a_denied_delegation_is_a_denied_call(at: Setting) -> Outcome {
     let (stage, replies) = delegate(at, |asked| match asked.event() {
         "SubagentStart" => Ruling::deny("do it yourself"),
