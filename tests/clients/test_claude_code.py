@@ -80,3 +80,81 @@ def without(body: bytes, id: str) -> bytes:
             start -= text[start - 1] == ","
         text = text[:start] + text[end:]
     return text.encode()
+
+
+def test_when_every_call_is_denied_the_answer_goes_on(setup):
+    test = setup(
+        decide,
+        Message("msg_1", "Trying.", bash("toolu_1", "echo denied > a.txt"), bash("toolu_2", "echo denied > b.txt")),
+        Message("msg_2", "I leave it."),
+    )
+    run = test.claude.ask("Write the files.")
+    assert run.code == 0 and run.result["is_error"] is False and run.text == "I leave it.", run.err
+    assert run.result["num_turns"] == 1 and test.claude.wrote() == {}
+    sent, got = test.tap.bodies(), [body for _, _, body in test.model.requests]
+    assert len(sent) == 1 and len(got) == 2 and got[0] == sent[0]
+    assert {id: result["is_error"] for id, result in results(json.loads(got[1])).items()} == {
+        "toolu_1": True,
+        "toolu_2": True,
+    }
+
+
+def test_a_denied_prompt_is_shown_and_never_reaches_the_model(setup):
+    test = setup(decide, Message("msg_1", "Hello."), Message("msg_2", "Again."))
+    run = test.claude.ask("my password is hunter2")
+    assert run.code == 0 and "no passwords, please" in run.text, run.err
+    assert test.model.requests == []
+
+    for number, (prompt, answer) in enumerate([("Hi.", "Hello."), ("And now?", "Again.")]):
+        run = test.claude.ask(prompt, "--continue")
+        assert run.code == 0 and run.text == answer, run.err
+        body = test.model.requests[number][2]
+        # The client still has it in its history.
+        assert b"hunter2" in test.tap.bodies()[-1]
+        assert b"hunter2" not in body and b"no passwords" not in body
+    assert len({envelope["sessionId"] for envelope in test.asked("UserPromptSubmit")}) == 1
+
+
+def test_a_prompt_is_rewritten_and_context_is_added(setup):
+    def decide(asked):
+        if asked["event"] != "UserPromptSubmit" or "Deploy" not in asked["detail"]["prompt"]:
+            return {"outcome": "pass"}
+        return {"outcome": "modify", "replacement": "Deploy to staging.", "additionalContext": "It is Friday."}
+
+    test = setup(
+        decide, Message("msg_1", bash("toolu_1", "echo ok > a.txt")), Message("msg_2", "Done."), Message("msg_3", "Yes.")
+    )
+    run = test.claude.ask("Deploy to production.")
+    assert run.code == 0 and run.text == "Done.", run.err
+    run = test.claude.ask("Sure?", "--continue")
+    assert run.code == 0 and run.text == "Yes.", run.err
+    assert [asked["detail"]["prompt"] for asked in test.asked("UserPromptSubmit")] == ["Deploy to production.", "Sure?"]
+    # What the client adds to each prompt by itself is no prompt, and stays.
+    assert any("<system-reminder>" in part for part in test.asked("UserPromptSubmit")[0]["detail"]["clientContext"])
+    sent = test.tap.bodies()
+    assert len(sent) == len(test.model.requests) == 3
+    for client, (_, _, body) in zip(sent, test.model.requests):
+        assert b"Deploy to production." in client and b"Deploy to production." not in body
+        texts = [block["text"] for block in json.loads(body)["messages"][0]["content"]]
+        assert texts.count("Deploy to staging.") == 1
+        assert sum("It is Friday." in text for text in texts) == 1
+        before = client.index(b"Deploy to production.")
+        assert body[:before] == client[:before]
+
+
+def test_a_stop_hook_sends_the_model_back_once(setup):
+    def decide(asked):
+        if asked["event"] == "Stop" and asked["detail"]["attempt"] == 1:
+            return {"outcome": "continue", "reason": "run the tests first"}
+        return {"outcome": "pass"}
+
+    test = setup(decide, Message("msg_1", "Done."), Message("msg_2", bash("toolu_1", "echo ok > a.txt")), Message("msg_3", "Tested."))
+    run = test.claude.ask("Finish it.")
+    assert run.code == 0 and run.text == "Tested.", run.err
+    assert test.claude.wrote() == {"a.txt": "ok"}
+    assert len(test.tap.bodies()) == 2 and len(test.model.requests) == 3
+    assert [stop["detail"]["attempt"] for stop in test.asked("Stop")] == [1, 2]
+    for number in (1, 2):
+        messages = [message for message in test.model.json(number)["messages"] if message["role"] != "system"]
+        assert [message["role"] for message in messages[:3]] == ["user", "assistant", "user"]
+        assert "run the tests first" in json.dumps(messages[2]["content"])
