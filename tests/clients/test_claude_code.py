@@ -327,11 +327,12 @@ def test_two_sub_agents_in_parallel_of_which_each_has_hooks_of_its_own(setup):
 
     # Each sub-agent ends once; its end is no end of the turn.
     stops = eventually(lambda: (found := test.asked("SubagentStop")) and len(found) >= 2 and found, "two SubagentStop")
-    texts = sorted(stop["detail"]["text"] for stop in stops)
-    assert len(texts) == 2 and "The first is fine." in texts[0] and "The other is fine." in texts[1], stops
+    texts = sorted(stop["detail"]["response"] for stop in stops)
+    assert len(texts) == 2 and "The first is fine." in texts[0] and "The other is fine." in texts[1]
     assert [stop["detail"]["response"] for stop in test.asked("Stop")] == ["Both are fine."]
-    # Its prompt was decided as a delegation.
-    assert [asked["detail"]["prompt"] for asked in test.asked("UserPromptSubmit")] == ["Look at both."]
+    # Its prompt, as it was rewritten, is a prompt of its own conversation too.
+    prompts = {asked["agentId"]: asked["detail"]["prompt"] for asked in test.asked("UserPromptSubmit")}
+    assert prompts == {None: "Look at both.", first: "Look at the first.", second: "Look at the other one."}
     for _, headers, body in test.model.requests:
         assert b"Look at the second." not in body
         if headers.get("x-claude-code-agent-id") == first and b"toolu_3" in body:
@@ -376,3 +377,66 @@ def test_a_slow_hook_holds_a_call(setup):
     assert run.code == 0 and run.text == "Done.", run.err
     assert test.claude.wrote() == {"a.txt": "one"}
     assert len(test.tap.bodies()) == 2
+    # Both calls are decided at once, and the client is kept waiting by what counts for it as life.
+    begin, end = (test.tap.answers.index(mark) for mark in (b"On it.", b"toolu_1"))
+    assert b"event: ping" in test.tap.answers[begin:end]
+
+
+class Open:
+    """The pieces of an answer that stays open after them: comments go on until the other side is gone."""
+
+    def __init__(self, pieces: list[bytes]):
+        self.pieces = pieces
+        self.gone = threading.Event()
+
+    def __len__(self):
+        return len(self.pieces) + 2
+
+    def __iter__(self):
+        yield from self.pieces
+        try:
+            for _ in range(600):
+                time.sleep(0.1)
+                yield b": open\n\n"
+        finally:
+            # The server lets go of the pieces when it cannot write them.
+            self.gone.set()
+
+
+def test_a_client_that_is_killed_ends_what_was_asked_for_it(setup):
+    asked_about, release = threading.Event(), threading.Event()
+
+    def pending(asked):
+        if asked["event"] == "PreToolUse":
+            asked_about.set()
+            release.wait(25)
+        return {"outcome": "pass"}
+
+    answer = Open(Message("msg_1", "On it.", bash("toolu_1", "echo one > a.txt")).events()[:-2])
+    test = setup(
+        pending, Server(lambda number, headers, body: (200, "text/event-stream", answer)), hooks={"timeoutMs": 30000}
+    )
+    try:
+        process = test.claude.start("Write it.")
+        assert asked_about.wait(60)
+        test.claude.kill(process)
+        assert answer.gone.wait(20), "the model goes on writing for nobody"
+        records = eventually(lambda: test.audit(event="PreToolUse", outcome="cancelled"), "a record of the cancelled call")
+        assert [record["toolCallId"] for record in records] == ["toolu_1"]
+    finally:
+        release.set()
+    assert test.claude.wrote() == {} and len(test.model.requests) == 1
+
+
+def test_a_listener_with_a_certificate_of_a_private_authority(setup, authority):
+    test = setup(
+        decide,
+        Message("msg_1", "On it.", bash("toolu_1", "echo rewrite > a.txt"), bash("toolu_2", "echo denied > c.txt")),
+        Message("msg_2", "Done."),
+        authority=authority,
+    )
+    test.claude.env["NODE_EXTRA_CA_CERTS"] = str(authority.ca_file)
+    run = test.claude.ask("Write them.")
+    assert run.code == 0 and run.text == "Done.", run.err
+    assert test.claude.wrote() == {"b.txt": "rewritten"}
+    assert results(test.model.json(1))["toolu_2"]["is_error"] is True
