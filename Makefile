@@ -30,7 +30,7 @@ test-python: setup $(VENV)/ready
 # Real agent programs from npm, with a model that is scripted. Not a part of `make test`: it downloads 240 MB.
 test-clients: setup $(VENV)/ready $(CLIENTS)/node_modules/ready
 	$(CARGO) build --all-features --bin hookgate
-	HOOKGATE_BIN=$(abspath $(TARGET))/debug/hookgate $(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider $(CLIENTS) $(ARGS)
+	HOOKGATE_BIN=$(abspath $(TARGET))/debug/hookgate $(VENV)/bin/python -m pytest -q -rsx -p no:cacheprovider $(CLIENTS) $(ARGS)
 
 $(CLIENTS)/node_modules/ready: $(CLIENTS)/package.json $(CLIENTS)/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or later and try again."; exit 1; }

@@ -67,7 +67,7 @@ servers.ThreadingHTTPServer.handle_error = report_error
 
 
 class Tap:
-    """Relays connections to `url` and keeps what was sent, byte by byte: what the client sent, each connection for itself."""
+    """Relays connections to `url` and keeps what was sent, byte by byte."""
 
     def __init__(self, url: str):
         target = urllib.parse.urlsplit(url)

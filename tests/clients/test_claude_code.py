@@ -5,7 +5,6 @@ import threading
 import time
 
 import pytest
-import servers
 from conftest import Claude, eventually
 from servers import Message, Server
 
@@ -139,7 +138,10 @@ def test_a_prompt_is_rewritten_and_context_is_added(setup):
         return {"outcome": "modify", "replacement": "Deploy to staging.", "additionalContext": "It is Friday."}
 
     test = setup(
-        decide, Message("msg_1", bash("toolu_1", "echo ok > a.txt")), Message("msg_2", "Done."), Message("msg_3", "Yes.")
+        decide,
+        Message("msg_1", bash("toolu_1", "echo ok > a.txt")),
+        Message("msg_2", "Done."),
+        Message("msg_3", "Yes."),
     )
     run = test.claude.ask("Deploy to production.")
     assert run.code == 0 and run.text == "Done.", run.err
@@ -165,7 +167,12 @@ def test_a_stop_hook_sends_the_model_back_once(setup):
             return {"outcome": "continue", "reason": "run the tests first"}
         return {"outcome": "pass"}
 
-    test = setup(decide, Message("msg_1", "Done."), Message("msg_2", bash("toolu_1", "echo ok > a.txt")), Message("msg_3", "Tested."))
+    test = setup(
+        decide,
+        Message("msg_1", "Done."),
+        Message("msg_2", bash("toolu_1", "echo ok > a.txt")),
+        Message("msg_3", "Tested."),
+    )
     run = test.claude.ask("Finish it.")
     assert run.code == 0 and run.text == "Tested.", run.err
     assert test.claude.wrote() == {"a.txt": "ok"}
@@ -267,7 +274,7 @@ NOT_AS_ALONE = {
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=NOT_AS_ALONE.get(name, ())) for name in FAILURES])
 def test_a_failing_model_looks_as_it_does_without_hookgate(setup, tmp_path, opened, name):
-    """The result, the number of requests and whether each asks for a stream: as in a run straight to the model."""
+    """The result, how many requests there are and which ask for a stream: as in a run straight to the model."""
 
     def what_came(claude: Claude, model: Server) -> dict:
         run = claude.ask("Hi.")
@@ -311,7 +318,8 @@ def test_a_model_that_is_overloaded_when_told_of_a_denial_is_asked_again(setup):
 def test_what_was_denied_is_remembered_when_the_answer_breaks_off_after_it(setup):
     """The client asks again without a stream. It costs no second decision, and the denied call does not run."""
     denied = says(Message("msg_1", bash("toolu_1", "echo denied > a.txt")))
-    test = setup(decide, scripted([denied, cuts(Message("msg_2", "I leave it."), 2), says(Message("msg_3", "I leave it."))]))
+    broken, well = cuts(Message("msg_2", "I leave it."), 2), says(Message("msg_3", "I leave it."))
+    test = setup(decide, scripted([denied, broken, well]))
     run = test.claude.ask("Write it.")
     assert run.code == 0 and run.text == "I leave it." and test.claude.wrote() == {}, run.err
     sent = [json.loads(body) for body in test.tap.bodies()]
@@ -387,7 +395,8 @@ def test_two_sub_agents_in_parallel_of_which_each_has_hooks_of_its_own(setup):
     assert len({call["sessionId"] for call in calls.values()}) == 1
 
     # Each sub-agent ends once; its end is no end of the turn.
-    stops = eventually(lambda: (found := test.asked("SubagentStop")) and len(found) >= 2 and found, "two SubagentStop")
+    eventually(lambda: len(test.asked("SubagentStop")) >= 2, "two SubagentStop")
+    stops = test.asked("SubagentStop")
     texts = sorted(stop["detail"]["response"] for stop in stops)
     assert len(texts) == 2 and "The first is fine." in texts[0] and "The other is fine." in texts[1]
     assert [stop["detail"]["response"] for stop in test.asked("Stop")] == ["Both are fine."]
@@ -482,7 +491,7 @@ def test_a_client_that_is_killed_ends_what_was_asked_for_it(setup):
         assert asked_about.wait(60)
         test.claude.kill(process)
         assert answer.gone.wait(20), "the model goes on writing for nobody"
-        records = eventually(lambda: test.audit(event="PreToolUse", outcome="cancelled"), "a record of the cancelled call")
+        records = eventually(lambda: test.audit(event="PreToolUse", outcome="cancelled"), "a cancelled call")
         assert [record["toolCallId"] for record in records] == ["toolu_1"]
     finally:
         release.set()
