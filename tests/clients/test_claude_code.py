@@ -261,7 +261,7 @@ FAILURES = {
     ],
     "end before a block": [says(Message("msg_1", "Hello."), 1), says(Message("msg_2", "Hello."))],
 }
-#: The end of a finished text block is kept back while it might have to be kept open, and lost when the stream then breaks.
+#: The end of a finished text block is kept back, in case it has to be kept open, and lost when the stream then breaks.
 LOSES_AN_END = pytest.mark.xfail(strict=True, reason="the end of a text block is lost before an error")
 NOT_AS_ALONE = {
     "error after a block": LOSES_AN_END,
