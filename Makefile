@@ -8,8 +8,9 @@ ARGS ?=
 
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 VENV = .venv
+CLIENTS = tests/clients
 
-.PHONY: run demo test test-rust test-python bench setup
+.PHONY: run demo test test-rust test-python test-clients bench setup
 
 run: setup
 	$(CARGO) run --profile $(PROFILE) --features cli --bin hookgate -- run $(ARGS)
@@ -30,6 +31,16 @@ test-python: setup $(VENV)/ready
 bench: setup
 	$(CARGO) build --release --features full --bin hookgate --example compare --example floor_proxy
 	$(TARGET)/release/examples/compare
+
+# Real agent programs from npm, with a model that is scripted. Not a part of `make test`: it downloads 240 MB.
+test-clients: setup $(VENV)/ready $(CLIENTS)/node_modules/ready
+	$(CARGO) build --all-features --bin hookgate
+	HOOKGATE_BIN=$(abspath $(TARGET))/debug/hookgate $(VENV)/bin/python -m pytest -q -rsx -p no:cacheprovider $(CLIENTS) $(ARGS)
+
+$(CLIENTS)/node_modules/ready: $(CLIENTS)/package.json $(CLIENTS)/package-lock.json
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or later and try again."; exit 1; }
+	npm ci --prefix $(CLIENTS) --no-audit --no-fund
+	@touch $@
 
 # The native build needs a C compiler and cmake (for the zlib that the proxy uses). As root on Debian cmake is installed,
 # elsewhere one sentence says what to do.

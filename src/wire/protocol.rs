@@ -122,6 +122,15 @@ impl Protocol {
         }
     }
 
+    /// The error type of an answer that broke off. Before anything of it was `shown`, it is one after which clients ask
+    /// again as they did before: Claude Code does so for an overload, and without streaming for other errors.
+    pub fn broken(self, shown: bool) -> &'static str {
+        match (self, shown) {
+            (Protocol::Anthropic, false) => "overloaded_error",
+            (Protocol::Anthropic, true) => "api_error",
+        }
+    }
+
     /// The stop reason of a turn that ends by itself.
     pub fn end_of_turn(self) -> &'static str {
         match self {

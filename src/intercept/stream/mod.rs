@@ -245,7 +245,10 @@ impl Stream {
     pub(crate) fn end_of_input(&mut self, now: Instant, error: Option<&str>) {
         if matches!(self.phase, Phase::Reading) && self.done.is_none() {
             let how = error.unwrap_or("it ended without its last event");
-            self.fail("api_error", &format!("the model's answer broke off: {how}"));
+            // How it broke off is for observers: it may name the upstream.
+            let kind = self.policy.protocol.broken(self.head.is_some());
+            let event = self.codec.error(kind, "the model's answer broke off before its end");
+            self.fail_with(event, kind, &format!("the model's answer broke off: {how}"));
         }
         self.settle(now);
     }
