@@ -37,11 +37,6 @@ pub(crate) trait Known {
     fn call_context(&self, call_id: &str) -> Vec<String>;
 }
 
-/// Whether some turn of a history is left out.
-struct Turn {
-    dropped: bool,
-}
-
 /// Collects the edits that make the history true. `pending` are results that belong into the first user message, with
 /// server-side history.
 pub(crate) fn rewrite(
@@ -53,7 +48,8 @@ pub(crate) fn rewrite(
     edits: &mut Edits,
 ) {
     let answers = answers(conversation, anchors, known);
-    let mut turn = Turn { dropped: false };
+    // Whether the turn under the cursor is left out.
+    let mut dropped = false;
     let mut drop = vec![false; conversation.messages.len()];
     let mut inserts = Inserts::default();
     for (index, message) in conversation.messages.iter().enumerate() {
@@ -64,18 +60,18 @@ pub(crate) fn rewrite(
                     // The client sent no results for the calls that it got: the refused ones still need theirs.
                     inserts.before(index, protocol.user_message(&results(protocol, std::mem::take(&mut pending))));
                 }
-                drop[index] = turn.dropped;
-                if let Some(record) = answers[index].as_ref().filter(|_| !turn.dropped) {
+                drop[index] = dropped;
+                if let Some(record) = answers[index].as_ref().filter(|_| !dropped) {
                     restore(protocol, conversation, message, record, edits);
                     pending = record.open_results().to_vec();
                 }
             }
             Role::User => {
                 // Results in the turn that is left out answer calls that are left out with it.
-                let orphaned = turn.dropped;
+                let orphaned = dropped;
                 let decision = message.is_prompt().then(|| known.prompt(anchors.prompt(index)).unwrap_or_default());
                 match &decision {
-                    Some(decision) => turn.dropped = decision.denied.is_some(),
+                    Some(decision) => dropped = decision.denied.is_some(),
                     None if orphaned => {
                         drop[index] = true;
                         continue;
@@ -83,7 +79,7 @@ pub(crate) fn rewrite(
                     None => {}
                 }
                 let parts = Parts { protocol, conversation, message, orphaned };
-                drop[index] = parts.edit(turn.dropped, decision, std::mem::take(&mut pending), known, edits);
+                drop[index] = parts.edit(dropped, decision, std::mem::take(&mut pending), known, edits);
             }
         }
     }

@@ -83,9 +83,6 @@ pub trait Codec: Send + Sync {
     /// When the event cannot be read, or could be read in two ways.
     fn read(&mut self, name: &[u8], data: &[u8], data_at: Option<usize>) -> Result<Scan, JsonError>;
 
-    /// Bytes of blocks that are being collected.
-    fn collected(&self) -> usize;
-
     /// The same event for a block with another number.
     fn renumber(&self, frame: &Frame, number: u64) -> Rope;
     /// The events of a whole block; `None` when it cannot be said again.

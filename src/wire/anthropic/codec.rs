@@ -22,14 +22,13 @@ pub struct AnthropicCodec {
     collect_all: bool,
     /// Bytes that may still be collected.
     room: usize,
-    collected: usize,
     repeat: Repeat,
 }
 
 impl AnthropicCodec {
     /// A codec that collects calls, and all other blocks too with `collect_all`, up to `room` bytes.
     pub fn new(collect_all: bool, room: usize) -> Self {
-        AnthropicCodec { open: BTreeMap::new(), collect_all, room, collected: 0, repeat: Repeat::default() }
+        AnthropicCodec { open: BTreeMap::new(), collect_all, room, repeat: Repeat::default() }
     }
 
     fn begin(&mut self, number: u64, start: &[u8]) -> Result<BlockKind, JsonError> {
@@ -50,7 +49,6 @@ impl AnthropicCodec {
         let block = builder.finish()?;
         let size = block.json.as_ref().map_or(0, Bytes::len);
         self.room = self.room.saturating_sub(size);
-        self.collected += size;
         Ok(block)
     }
 }
@@ -95,10 +93,6 @@ impl Codec for AnthropicCodec {
             StreamEvent::Ping => Scan::Idle,
             StreamEvent::Unknown => Scan::Unknown,
         })
-    }
-
-    fn collected(&self) -> usize {
-        self.collected
     }
 
     fn renumber(&self, frame: &Frame, number: u64) -> Rope {
