@@ -1,12 +1,11 @@
 //! Every class of failure in both failure modes, over real sockets.
 
-use std::net::TcpListener;
-
 use hookgate::audit::{AuditLog, AuditOutcome};
 use hookgate::dispatch::{Decision, DispatchKey, Dispatcher, HyperTransport, ToolSchema, Verdict};
 use hookgate::hooks::{Event, FailureKind, Redact, Redaction};
 use hookgate::limits::{Limits, MAX_HANDLER_ANSWER_BYTES};
 
+use super::away::Away;
 use super::dispatch_policy::{FLOOD, PolicyServer, Reply, dispatcher, gated, hooks, occasion, records, tool_input};
 
 const JSON: &str = "content-type: application/json\r\n";
@@ -44,9 +43,8 @@ async fn fails_at(url: &str, kind: FailureKind, cause: &str) {
 
 #[tokio::test]
 async fn transport_refused() {
-    // Bound and dropped: nobody listens there.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    fails_at(&format!("http://{address}/"), FailureKind::Transport, "refused").await;
+    let away = Away::new();
+    fails_at(&format!("http://{}/", away.address), FailureKind::Transport, "refused").await;
 }
 
 #[tokio::test]

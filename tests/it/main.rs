@@ -1,5 +1,7 @@
 //! The integration tests, one binary.
 
+#[cfg(any(feature = "client", feature = "pingora"))]
+mod away;
 #[cfg(feature = "cli")]
 mod cli_config;
 #[cfg(feature = "cli")]

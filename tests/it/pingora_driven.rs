@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use crate::away::Away;
 use crate::pingora_kit::{
-    BEGIN, END, EVENTS, Upstream, WHOLE, Wire, chunk, closing, delta, half_answering, json, messages, model, proxy,
-    proxy_with, within,
+    BEGIN, Closing, END, EVENTS, Upstream, WHOLE, Wire, chunk, closing, delta, half_answering, json, messages, model,
+    proxy, proxy_with, within,
 };
 
 #[tokio::test]
@@ -98,13 +98,11 @@ async fn the_upstream_gets_the_body_and_its_own_headers() {
 
 #[tokio::test]
 async fn a_client_that_leaves_before_the_first_byte_ends_the_upstreams_work() {
-    let (upstream, closed) = closing("").await;
+    let Closing { upstream, asked, closed } = closing("").await;
     let proxy = proxy(&model(upstream.address));
     let mut client = Wire::to(&proxy).await;
     client.send(messages(true)).await;
-    while upstream.connections() == 0 {
-        tokio::task::yield_now().await;
-    }
+    within("the upstream to be asked", asked).await.unwrap();
     drop(client);
     within("the upstream to be left", closed).await.unwrap();
 }
@@ -112,7 +110,7 @@ async fn a_client_that_leaves_before_the_first_byte_ends_the_upstreams_work() {
 #[tokio::test]
 async fn a_client_that_leaves_within_the_answer_ends_the_upstreams_work() {
     let start: &'static str = format!("{EVENTS}{}", chunk(BEGIN)).leak();
-    let (upstream, closed) = closing(start).await;
+    let Closing { upstream, closed, .. } = closing(start).await;
     let proxy = proxy(&model(upstream.address));
     let mut client = Wire::to(&proxy).await;
     client.send(messages(true)).await;
@@ -211,15 +209,13 @@ async fn a_request_that_was_being_answered_is_not_sent_again() {
 
 #[tokio::test]
 async fn an_unreachable_upstream_is_named() {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
-    let proxy = proxy(&model(address));
+    let away = Away::new();
+    let proxy = proxy(&model(away.address));
     let mut client = Wire::to(&proxy).await;
     client.send(messages(false)).await;
     let answer = client.answer().await;
     assert!(answer.status() >= 500, "{}", answer.head);
-    assert!(answer.text().contains(&format!("{address}: the connection was refused")), "{}", answer.text());
+    assert!(answer.text().contains(&format!("{}: the connection was refused", away.address)), "{}", answer.text());
 }
 
 #[tokio::test]

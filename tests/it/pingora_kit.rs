@@ -271,21 +271,31 @@ pub(crate) async fn half_answering(whole: &'static str) -> (Upstream, Arc<Atomic
     (upstream, requests)
 }
 
-/// An upstream that says when its connection was closed on it, after having sent `prefix`.
-pub(crate) async fn closing(prefix: &'static str) -> (Upstream, oneshot::Receiver<()>) {
-    let (closed, is_closed) = oneshot::channel();
-    let closed = Arc::new(Mutex::new(Some(closed)));
+/// An upstream that answers with `prefix` only, and then says when its connection was closed on it.
+pub(crate) struct Closing {
+    pub(crate) upstream: Upstream,
+    /// The request has come.
+    pub(crate) asked: oneshot::Receiver<()>,
+    pub(crate) closed: oneshot::Receiver<()>,
+}
+
+pub(crate) async fn closing(prefix: &'static str) -> Closing {
+    let (tell_asked, asked) = oneshot::channel();
+    let (tell_closed, closed) = oneshot::channel();
+    let tell = Arc::new(Mutex::new(Some((tell_asked, tell_closed))));
     let upstream = Upstream::start(move |_, mut wire| {
-        let closed = closed.clone();
+        let tell = tell.clone();
         async move {
             wire.request().await.unwrap();
+            let (asked, closed) = tell.lock().unwrap().take().unwrap();
+            let _ = asked.send(());
             wire.send(prefix).await;
             wire.closed().await;
-            let _ = closed.lock().unwrap().take().unwrap().send(());
+            let _ = closed.send(());
         }
     })
     .await;
-    (upstream, is_closed)
+    Closing { upstream, asked, closed }
 }
 
 /// A JSON answer with a length.

@@ -3,9 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-
-use crate::pingora_kit::{Upstream, Wire, chunk, half_answering, json, pass, proxy, within};
+use crate::away::Away;
+use crate::pingora_kit::{Closing, Upstream, Wire, chunk, closing, half_answering, json, pass, proxy, within};
 
 #[tokio::test]
 async fn large_bodies_pass_both_ways() {
@@ -147,29 +146,25 @@ async fn a_request_that_was_being_answered_is_not_sent_again() {
 
 #[tokio::test]
 async fn an_unreachable_upstream_is_named() {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
-    let proxy = proxy(&pass(address));
+    let away = Away::new();
+    let proxy = proxy(&pass(away.address));
     let mut client = Wire::to(&proxy).await;
     client.send("GET /?key=secret HTTP/1.1\r\nhost: a\r\n\r\n").await;
     let answer = client.answer().await;
     assert_eq!(answer.status(), 502);
     assert_eq!(answer.header("content-type"), Some("application/problem+json"));
-    assert!(answer.text().contains(&format!("{address}: the connection was refused")), "{}", answer.text());
+    assert!(answer.text().contains(&format!("{}: the connection was refused", away.address)), "{}", answer.text());
 }
 
 #[tokio::test]
 async fn servers_take_turns_and_one_that_is_away_is_passed_over() {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let away = free.local_addr().unwrap();
-    drop(free);
+    let away = Away::new();
     let one = Upstream::answering(|_| json("1")).await;
     let two = Upstream::answering(|_| json("2")).await;
     let proxy = proxy(&format!(
         "[[routes]]\nname = \"pass\"\nkind = \"passthrough\"\npath_prefix = \"/\"\n\
-         upstream = [\"http://{}\", \"http://{away}\", \"http://{}\"]\n",
-        one.address, two.address
+         upstream = [\"http://{}\", \"http://{}\", \"http://{}\"]\n",
+        one.address, away.address, two.address
     ));
     let mut client = Wire::to(&proxy).await;
     for _ in 0..6 {
@@ -181,25 +176,13 @@ async fn servers_take_turns_and_one_that_is_away_is_passed_over() {
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_upstreams_work() {
-    let (left, leaving) = tokio::sync::oneshot::channel();
-    let left = std::sync::Arc::new(std::sync::Mutex::new(Some(left)));
-    let upstream = Upstream::start(move |_, mut wire| {
-        let left = left.clone();
-        async move {
-            wire.request().await;
-            wire.closed().await;
-            let _ = left.lock().unwrap().take().unwrap().send(());
-        }
-    })
-    .await;
+    let Closing { upstream, asked, closed } = closing("").await;
     let proxy = proxy(&pass(upstream.address));
     let mut client = Wire::to(&proxy).await;
     client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
-    while upstream.connections() == 0 {
-        tokio::task::yield_now().await;
-    }
+    within("the upstream to be asked", asked).await.unwrap();
     drop(client);
-    within("the upstream to be left", leaving).await.unwrap();
+    within("the upstream to be left", closed).await.unwrap();
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::pingora_kit::{
-    BEGIN, EVENTS, Upstream, WHOLE, Wire, chunk, closing, json, messages, model, pass, proxy_in, within,
+    BEGIN, Closing, EVENTS, Upstream, WHOLE, Wire, chunk, closing, json, messages, model, pass, proxy_in, within,
 };
 
 /// Writes `NAME-ca.pem`, `NAME.pem` and `NAME.key`: a certificate for localhost and its authority.
@@ -274,7 +274,7 @@ fn ask(proxy: &hookgate::host::pingora::Proxy, body: impl Into<Bytes>) -> http::
 #[tokio::test]
 async fn an_http_2_client_gets_events_and_may_leave() {
     let folder = tempfile::tempdir().unwrap();
-    let (upstream, closed) = closing(format!("{EVENTS}{}", chunk(BEGIN)).leak()).await;
+    let Closing { upstream, closed, .. } = closing(format!("{EVENTS}{}", chunk(BEGIN)).leak()).await;
     let proxy = tls_model(folder.path(), upstream.address, "");
     let client = client(folder.path(), true);
     let request = messages(true);

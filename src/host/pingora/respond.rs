@@ -2,7 +2,6 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
@@ -13,15 +12,12 @@ use pingora::{Error, ErrorType, Result};
 
 use super::upstream::headers::strip_hop_by_hop;
 use crate::body::BoxError;
+use crate::host::linger::{LINGER_BYTES, LINGER_TIME};
 
 /// Frames that are ready together are written together up to this many bytes.
 const MAX_WRITE: usize = 64 << 10;
 /// A request body this small is read before a refusal is written, so that the connection can go on.
 const SMALL_BODY: u64 = 64 << 10;
-/// After a refusal the rest of a request body is read and dropped, so that the client gets to read the answer instead
-/// of an error of its own; at most this many bytes, and not for longer.
-const LINGER_BYTES: usize = 256 << 20;
-const LINGER_TIME: Duration = Duration::from_secs(10);
 
 /// Writes a whole answer, frame by frame as they come. The client's going away ends it and drops the body.
 ///

@@ -1,3 +1,4 @@
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -10,6 +11,7 @@ use tower_service::Service;
 
 use super::HookFuture;
 use crate::drive::NoAnswer;
+use crate::host::linger::{LINGER_BYTES, LINGER_TIME};
 use crate::{
     Body, BoxError, GuardedBody, Hookgate, Inspection, Plan, Route, Upstream, UpstreamError, UpstreamErrorKind,
 };
@@ -101,14 +103,36 @@ where
 {
     let limit = inspection.body_limit();
     let declared = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let mut body = Box::pin(body);
     if declared.is_some_and(|declared| declared > limit as u64) {
+        // A client that asks first has sent nothing yet, and reading would tell it to begin.
+        if !head.headers.contains_key(header::EXPECT) {
+            tokio::spawn(linger(body));
+        }
         return Err(inspection.too_large(declared));
     }
-    match Limited::new(body, limit).collect().await {
+    match Limited::new(body.as_mut(), limit).collect().await {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(inspection.too_large(None)),
+        Err(error) if error.is::<LengthLimitError>() => {
+            tokio::spawn(linger(body));
+            Err(inspection.too_large(None))
+        }
         Err(error) => Err(inspection.unreadable(&error.to_string())),
     }
+}
+
+/// Reads on so that the client gets to read the refusal.
+async fn linger<B: http_body::Body<Data = Bytes>>(mut body: Pin<Box<B>>) {
+    let drain = async {
+        let mut left = LINGER_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(LINGER_TIME, drain).await;
 }
 
 /// The inner service as the core's way upstream.

@@ -3,6 +3,7 @@
 use hookgate::testing::{Answer, Message, Received, Ruling};
 
 use super::stage::{Host, Outcome, Setting, says, text};
+use crate::away::Away;
 
 pub(super) async fn an_error_status_is_passed_on_and_told(at: Setting) -> Outcome {
     let body = r#"{"type":"error","error": {"type":"overloaded_error","message":"busy"}}"#;
@@ -122,9 +123,8 @@ async fn no_upstream(
 }
 
 pub(super) async fn an_unreachable_upstream_is_a_bad_gateway(at: Setting) -> Outcome {
-    // A port that was free a moment ago and that nothing listens on.
-    let port = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-    no_upstream(at, |_, _| Answer::nothing(), Some(&format!("http://127.0.0.1:{port}"))).await
+    let away = Away::new();
+    no_upstream(at, |_, _| Answer::nothing(), Some(&format!("http://{}", away.address))).await
 }
 
 pub(super) async fn an_upstream_that_hangs_up_is_a_bad_gateway(at: Setting) -> Outcome {
