@@ -149,8 +149,9 @@ impl Hookgate {
         self.inner.dispatcher.audit()
     }
 
-    /// Says from a request's head what is to be done with it. The path must be without the route's prefix.
-    pub fn plan(&self, route: &Arc<Route>, head: &request::Parts) -> Plan {
+    /// Says from a request's head what is to be done with it. `path` is the head's, without the route's prefix and without
+    /// a query.
+    pub fn plan(&self, route: &Arc<Route>, head: &request::Parts, path: &str) -> Plan {
         let inner = &self.inner;
         if inner.mode == HooksMode::Off {
             tracing::warn!(route = &*route.name, "hooks are switched off: nothing is inspected");
@@ -166,12 +167,12 @@ impl Hookgate {
             let body_limit = inner.limits.max_request_bytes;
             Plan::Inspect(Inspection { route: route.clone(), protocol, counting, body_limit })
         };
-        match Surface::of(&head.method, head.uri.path()) {
+        match Surface::of(&head.method, path) {
             Surface::Conversation(protocol) => inspect(protocol, false),
             Surface::Count(protocol) => inspect(protocol, true),
             Surface::Helper => Plan::Pass,
-            Surface::Unknown if !self.gates() || route.allows_uninspected(head.uri.path()) => Plan::Pass,
-            Surface::Unknown => Plan::Refuse(route.refuse_uninspected(head)),
+            Surface::Unknown if !self.gates() || route.allows_uninspected(path) => Plan::Pass,
+            Surface::Unknown => Plan::Refuse(route.refuse_uninspected(&head.method, path)),
         }
     }
 

@@ -18,4 +18,5 @@ pub use self::body::GuardedBody;
 pub use self::core::{Hookgate, HookgateBuilder, HooksMode};
 #[cfg(feature = "tower")]
 pub(crate) use self::exchange::NoAnswer;
+pub(crate) use self::route::is_own;
 pub use self::route::{Inspection, OnDeny, Plan, Route, RouteKind, Subagent};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
 use super::exchange::unreachable_upstream;
 use crate::Body;
@@ -67,8 +67,7 @@ impl Route {
     }
 
     /// The answer to a request that cannot be inspected.
-    pub(super) fn refuse_uninspected(&self, head: &http::request::Parts) -> Response<Body> {
-        let (method, path) = (&head.method, head.uri.path());
+    pub(super) fn refuse_uninspected(&self, method: &http::Method, path: &str) -> Response<Body> {
         let message = format!(
             "hookgate cannot inspect {method} {path}, and a hook that may refuse or change something is configured; to let it pass without inspection, add it to the route: allow_uninspected = [{path:?}]"
         );
@@ -168,8 +167,13 @@ pub(super) fn error(protocol: Protocol, status: StatusCode, message: &str) -> Re
 
 /// Removes what is only for hookgate.
 pub(super) fn strip(headers: &mut HeaderMap) {
-    let ours: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with("x-hookgate-")).cloned().collect();
+    let ours: Vec<_> = headers.keys().filter(|name| is_own(name)).cloned().collect();
     for name in ours {
         headers.remove(name);
     }
+}
+
+/// Whether a header is only for hookgate, and goes no further.
+pub(crate) fn is_own(name: &HeaderName) -> bool {
+    name.as_str().starts_with("x-hookgate-")
 }

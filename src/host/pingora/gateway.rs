@@ -95,18 +95,18 @@ impl Gateway {
         };
         context.label = mount.route.name.clone();
         let seen = if rest.is_empty() { "/" } else { rest };
-        let Ok(uri) = Uri::try_from(format!("{seen}{query}")) else {
-            return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
-        };
-        let mut head = session.req_header().as_owned_parts();
-        head.uri = uri;
-        match self.core.plan(&mount.route, &head) {
+        match self.core.plan(&mount.route, session.req_header(), seen) {
             Plan::Pass => {
                 context.passing = Some(Passing::new(mount.clone(), format!("{rest}{query}")));
                 Ok(false)
             }
             Plan::Refuse(response) => answered(respond::refuse(session, response).await),
             Plan::Inspect(inspection) => {
+                let Ok(uri) = Uri::try_from(format!("{seen}{query}")) else {
+                    return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
+                };
+                let mut head = session.req_header().as_owned_parts();
+                head.uri = uri;
                 if let Some(case) = HeaderCase::of(session.req_header()) {
                     head.extensions.insert(case);
                 }
@@ -175,7 +175,7 @@ impl ProxyHttp for Gateway {
         request: &mut RequestHeader,
         context: &mut Context,
     ) -> Result<()> {
-        context.passing.as_ref().map_or(Ok(()), |passing| passing.request(&self.core, request))
+        context.passing.as_ref().map_or(Ok(()), |passing| passing.request(request))
     }
 
     async fn response_filter(&self, _: &mut Session, response: &mut ResponseHeader, _: &mut Context) -> Result<()> {

@@ -8,9 +8,9 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, Result};
 
 use super::gateway::Mount;
-use super::upstream::headers::{self, strip_hop_by_hop};
+use super::upstream::headers;
 use super::upstream::{Tried, failure};
-use crate::Hookgate;
+use crate::drive::is_own;
 use crate::upstream::UpstreamError;
 
 /// How often a request is sent again after a connection from the pool turned out to be closed.
@@ -51,12 +51,9 @@ impl Passing {
     }
 
     /// Makes the client's request the upstream's. pingora has removed what concerns the client's connection.
-    pub(super) fn request(&self, core: &Hookgate, request: &mut RequestHeader) -> Result<()> {
-        let mut kept = request.headers.clone();
-        core.strip(&mut kept);
-        let stripped: Vec<HeaderName> =
-            request.headers.keys().filter(|name| !kept.contains_key(*name)).cloned().collect();
-        for name in &stripped {
+    pub(super) fn request(&self, request: &mut RequestHeader) -> Result<()> {
+        let own: Vec<HeaderName> = request.headers.keys().filter(|name| is_own(name)).cloned().collect();
+        for name in &own {
             request.remove_header(name);
         }
         if let Some((authority, path)) = &self.destination {
@@ -71,16 +68,10 @@ impl Passing {
         if response.status == http::StatusCode::SWITCHING_PROTOCOLS {
             return;
         }
-        let mut kept = response.headers.clone();
-        strip_hop_by_hop(&mut kept);
-        let stripped: Vec<HeaderName> = response
-            .headers
-            .keys()
-            .filter(|name| **name != header::TRANSFER_ENCODING && !kept.contains_key(*name))
-            .cloned()
-            .collect();
-        for name in &stripped {
-            response.remove_header(name);
+        for name in headers::hop_by_hop(&response.headers) {
+            if name != header::TRANSFER_ENCODING {
+                response.remove_header(&name);
+            }
         }
     }
 

@@ -1,10 +1,11 @@
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{Request, Response, Uri, header, request};
+use http::{Request, Response, header, request};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tower::ServiceExt;
 use tower_service::Service;
@@ -56,7 +57,7 @@ where
         let (gate, route, prefix) = (self.gate.clone(), self.route.clone(), self.prefix.clone());
         HookFuture::new(async move {
             let (mut head, body) = request.into_parts();
-            match gate.plan(&route, &without_prefix(&head, &prefix)) {
+            match gate.plan(&route, &head, &without_prefix(head.uri.path(), &prefix)) {
                 Plan::Pass => {
                     gate.strip(&mut head.headers);
                     let response = ready.oneshot(Request::from_parts(head, Body::wrap(body))).await?;
@@ -83,16 +84,13 @@ where
     }
 }
 
-/// The head with the model API's own path.
-fn without_prefix(head: &request::Parts, prefix: &str) -> request::Parts {
-    let mut head = head.clone();
-    let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-    let rest = path.strip_prefix(prefix).filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
-    if let Some(rest) = rest.filter(|_| !prefix.is_empty()) {
-        let rest = if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };
-        head.uri = rest.parse().unwrap_or_else(|_| Uri::from_static("/"));
+/// The path as the model API knows it.
+fn without_prefix<'a>(path: &'a str, prefix: &str) -> Cow<'a, str> {
+    match path.strip_prefix(prefix) {
+        Some("") => "/".into(),
+        Some(rest) if rest.starts_with('/') => rest.into(),
+        _ => path.into(),
     }
-    head
 }
 
 /// Reads a request that is to be inspected.

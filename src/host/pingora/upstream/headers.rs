@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri, request};
 use pingora::http::RequestHeader;
@@ -18,27 +18,35 @@ const HOP_BY_HOP: [HeaderName; 7] = [
     header::UPGRADE,
 ];
 
-/// Removes what concerns one connection only, and what `connection` says does.
-pub(in crate::host::pingora) fn strip_hop_by_hop(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
+/// Which of these headers concern one connection only: the known ones, and what `connection` says does.
+pub(in crate::host::pingora) fn hop_by_hop(headers: &HeaderMap) -> Vec<HeaderName> {
+    let named = headers
         .get_all(header::CONNECTION)
         .iter()
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok())
-        .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
-        remove(headers, name);
-    }
+        .filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok());
+    named.chain(HOP_BY_HOP).filter(|name| headers.contains_key(name)).collect()
 }
 
-/// Removes a header and keeps the others in order, which [`HeaderMap::remove`] does not.
-fn remove(headers: &mut HeaderMap, name: &HeaderName) {
-    if !headers.contains_key(name) {
+/// Removes what concerns one connection only.
+pub(in crate::host::pingora) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    let names = hop_by_hop(headers);
+    remove(headers, &names);
+}
+
+/// Removes headers and keeps the others in order, which [`HeaderMap::remove`] does not.
+fn remove(headers: &mut HeaderMap, names: &[HeaderName]) {
+    if names.is_empty() {
         return;
     }
     let mut kept = HeaderMap::with_capacity(headers.keys_len());
-    for (other, value) in headers.iter().filter(|(other, _)| *other != name) {
-        kept.append(other, value.clone());
+    let mut current = None;
+    for (name, value) in headers.drain() {
+        // A name comes with the first of its values.
+        current = name.or(current);
+        if let Some(name) = current.as_ref().filter(|name| !names.contains(name)) {
+            kept.append(name, value);
+        }
     }
     *headers = kept;
 }
@@ -50,8 +58,14 @@ pub(in crate::host::pingora) struct HeaderCase(Arc<[Bytes]>);
 impl HeaderCase {
     /// Remembers the names of a request; `None` where there was no case to keep (HTTP/2).
     pub(in crate::host::pingora) fn of(request: &RequestHeader) -> Option<Self> {
-        let written = request.case_header_iter().map(|(name, _)| Bytes::copy_from_slice(name.as_slice()));
-        request.has_case().then(|| HeaderCase(written.collect()))
+        if !request.has_case() {
+            return None;
+        }
+        // All in one piece of memory: there are many of them, and they are short.
+        let mut all = BytesMut::with_capacity(512);
+        request.case_header_iter().for_each(|(name, _)| all.extend_from_slice(name.as_slice()));
+        let mut all = all.freeze();
+        Some(HeaderCase(request.case_header_iter().map(|(name, _)| all.split_to(name.as_slice().len())).collect()))
     }
 
     fn find(&self, name: &HeaderName) -> Option<Bytes> {
@@ -74,12 +88,16 @@ impl Outline {
         let mut headers = parts.headers;
         let sends_length = headers.contains_key(header::CONTENT_LENGTH)
             || matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
-        strip_hop_by_hop(&mut headers);
+        let mut gone = hop_by_hop(&headers);
         // The proxy has the whole body already, names the upstream itself, and is no proxy that needs a login.
-        for name in [header::HOST, header::EXPECT, header::CONTENT_LENGTH, header::TRAILER, header::PROXY_AUTHORIZATION]
-        {
-            remove(&mut headers, &name);
-        }
+        gone.extend([
+            header::HOST,
+            header::EXPECT,
+            header::CONTENT_LENGTH,
+            header::TRAILER,
+            header::PROXY_AUTHORIZATION,
+        ]);
+        remove(&mut headers, &gone);
         for (name, value) in own {
             headers.insert(name, value.clone());
         }
