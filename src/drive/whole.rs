@@ -28,7 +28,7 @@ use crate::wire::protocol::Merged;
 #[derive(Default)]
 struct Decided {
     blocks: Vec<RecordedBlock>,
-    denied: Vec<SuppliedResult>,
+    supplied: Vec<SuppliedResult>,
     shown_calls: usize,
     truncated: bool,
     /// Something must be changed in the message.
@@ -41,7 +41,6 @@ struct Answer {
     policy: Policy,
     codec: Box<dyn Codec>,
     past: Vec<Round>,
-    deny_rounds: u32,
     /// Id and model of the first round.
     head: Option<(String, String)>,
     billed: Billed,
@@ -56,8 +55,7 @@ pub(super) async fn run(
     let policy = exchange.policy();
     let codec = policy.protocol.codec(policy.record, policy.max_held);
     let (past, head) = attempt.map_or((Vec::new(), None), |attempt| (attempt.rounds, Some(attempt.head)));
-    let deny_rounds = past.iter().filter(|round| matches!(round.after, After::Results(_))).count() as u32;
-    let mut answer = Answer { exchange, policy, codec, past, deny_rounds, head, billed: Billed::default() };
+    let mut answer = Answer { exchange, policy, codec, past, head, billed: Billed::default() };
 
     let (mut parts, body) = response.into_parts();
     let Ok(mut sent) = collect(&answer.exchange, body).await else { return broken(&answer.exchange) };
@@ -136,22 +134,21 @@ impl Answer {
         let repeatable = decided.blocks.iter().all(|recorded| recorded.block.json.is_some());
         let finished = Finished {
             shown_calls: decided.shown_calls,
-            denied: &decided.denied,
+            supplied: &decided.supplied,
             truncated: decided.truncated,
             repeatable: self.policy.record && repeatable,
-            deny_rounds: self.deny_rounds,
+            past: &self.past,
             stop_reason: &message.ending.stop_reason,
         };
         match conclude(&self.policy, &finished) {
             Conclusion::Deliver => self.finish(message, decided),
             Conclusion::EndWithReason => self.end_with_reason(message, decided),
             Conclusion::Feedback => {
-                let denied = decided.denied.clone();
-                self.close_round(message, decided, After::Results(denied.clone()));
-                self.deny_rounds += 1;
+                let supplied = decided.supplied.clone();
+                self.close_round(message, decided, After::Results(supplied.clone()));
                 match self.next_round(message, &id, &model).await {
                     Some(response) => Step::Next(response),
-                    None => self.say_reason(message, &denied),
+                    None => self.say_reason(message, &supplied),
                 }
             }
             Conclusion::AskStop => {
@@ -217,8 +214,8 @@ impl Answer {
             match verdict {
                 None => return self.withhold(call, decided),
                 Some(CallVerdict::Allow) => decided.shown_calls += 1,
-                Some(CallVerdict::Deny(reason)) => {
-                    decided.denied.push(SuppliedResult { call_id: call.id.clone(), text: reason });
+                Some(verdict @ (CallVerdict::Deny(_) | CallVerdict::Answer(_))) => {
+                    decided.supplied.extend(SuppliedResult::of(&call.id, &verdict));
                     recorded.shown = Shown::ModelOnly;
                     decided.changed = true;
                 }
@@ -263,8 +260,8 @@ impl Answer {
 
     fn finish(&mut self, message: &Message, decided: Decided) -> Step {
         let shown_calls = decided.shown_calls;
-        let denied = decided.denied;
-        let after = if denied.is_empty() { After::Nothing } else { After::Results(denied) };
+        let supplied = decided.supplied;
+        let after = if supplied.is_empty() { After::Nothing } else { After::Results(supplied) };
         let round = Round { blocks: decided.blocks, after, output_tokens: 0 };
         let mut rounds = self.past.clone();
         rounds.push(round);
@@ -282,14 +279,14 @@ impl Answer {
     }
 
     fn end_with_reason(&mut self, message: &Message, decided: Decided) -> Step {
-        let denied = decided.denied.clone();
-        self.close_round(message, decided, After::Results(denied.clone()));
-        self.say_reason(message, &denied)
+        let supplied = decided.supplied.clone();
+        self.close_round(message, decided, After::Results(supplied.clone()));
+        self.say_reason(message, &supplied)
     }
 
     /// The refusals become the answer's last text.
-    fn say_reason(&mut self, message: &Message, denied: &[SuppliedResult]) -> Step {
-        let block = self.codec.text(&reasons(denied));
+    fn say_reason(&mut self, message: &Message, supplied: &[SuppliedResult]) -> Step {
+        let block = self.codec.text(&reasons(supplied));
         let mut rounds = self.past.clone();
         let blocks = vec![RecordedBlock { block, shown: Shown::Both }];
         rounds.push(Round { blocks, ..Round::default() });

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::ledger::SuppliedResult;
+use crate::ledger::{Round, SuppliedResult};
 use crate::wire::answer::Usage;
 use crate::wire::protocol::Protocol;
+
+/// How often the model may go on in one answer because hookgate answered its calls.
+const MAX_ANSWERED_ROUNDS: u32 = 8;
 
 /// Says of a tool's name whether its calls must be decided.
 pub(crate) type Gated = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -49,8 +52,22 @@ pub(crate) enum CallVerdict {
     Allow,
     /// It goes to the client with these arguments.
     Modify(Bytes),
-    /// The client never sees it; the model reads this.
+    /// The client never sees it; the model reads why it was refused.
     Deny(String),
+    /// hookgate answers it: the client never sees it; the model reads the result.
+    Answer(String),
+}
+
+impl SuppliedResult {
+    /// What the model reads of a call that the client does not get.
+    pub(crate) fn of(call_id: &str, verdict: &CallVerdict) -> Option<Self> {
+        let (text, refused) = match verdict {
+            CallVerdict::Deny(reason) => (reason.clone(), true),
+            CallVerdict::Answer(result) => (result.clone(), false),
+            CallVerdict::Allow | CallVerdict::Modify(_) => return None,
+        };
+        Some(SuppliedResult { call_id: call_id.to_owned(), text, refused })
+    }
 }
 
 /// What was decided about the end of a turn.
@@ -70,13 +87,13 @@ pub(crate) struct Finished<'a> {
     /// Calls that the client got or will get.
     pub(crate) shown_calls: usize,
     /// Calls that it did not get, with what the model is to read.
-    pub(crate) denied: &'a [SuppliedResult],
+    pub(crate) supplied: &'a [SuppliedResult],
     /// Something was withheld because it was cut off.
     pub(crate) truncated: bool,
     /// Everything in it can be said again.
     pub(crate) repeatable: bool,
-    /// Continuations of this answer so far because of denials.
-    pub(crate) deny_rounds: u32,
+    /// The rounds of this answer so far.
+    pub(crate) past: &'a [Round],
     /// The provider's stop reason.
     pub(crate) stop_reason: &'a str,
 }
@@ -86,7 +103,7 @@ pub(crate) struct Finished<'a> {
 pub(crate) enum Conclusion {
     /// The answer is complete as it stands.
     Deliver,
-    /// The model is told the refusals and goes on in the same answer.
+    /// The model is told the results and goes on in the same answer.
     Feedback,
     /// The answer ends with the refusals as its text.
     EndWithReason,
@@ -100,9 +117,14 @@ pub(crate) fn conclude(policy: &Policy, round: &Finished<'_>) -> Conclusion {
     if round.shown_calls > 0 {
         return Conclusion::Deliver;
     }
-    if !round.denied.is_empty() {
-        let feedback = policy.feedback && round.repeatable && round.deny_rounds < policy.max_deny_rounds;
-        return if feedback { Conclusion::Feedback } else { Conclusion::EndWithReason };
+    if !round.supplied.is_empty() {
+        let refused = round.supplied.iter().any(|result| result.refused);
+        let such = round.past.iter().filter(|past| past.refused() == Some(refused)).count() as u32;
+        let more = match refused {
+            true => policy.feedback && such < policy.max_deny_rounds,
+            false => such < MAX_ANSWERED_ROUNDS,
+        };
+        return if more && round.repeatable { Conclusion::Feedback } else { Conclusion::EndWithReason };
     }
     if policy.stop_gated && !round.truncated && policy.protocol.ends_turn(round.stop_reason) {
         return Conclusion::AskStop;
@@ -110,10 +132,14 @@ pub(crate) fn conclude(policy: &Policy, round: &Finished<'_>) -> Conclusion {
     Conclusion::Deliver
 }
 
-/// The refusals as one text.
-pub(crate) fn reasons(denied: &[SuppliedResult]) -> String {
-    let texts: Vec<&str> = denied.iter().map(|result| result.text.as_str()).collect();
-    texts.join("\n")
+/// The refusals as one text for the user. Other results are for the model alone.
+pub(crate) fn reasons(supplied: &[SuppliedResult]) -> String {
+    let refusals: Vec<&str> =
+        supplied.iter().filter(|result| result.refused).map(|result| result.text.as_str()).collect();
+    match refusals.is_empty() {
+        true => "hookgate answered calls of the model, which could not go on in the same answer.".to_owned(),
+        false => refusals.join("\n"),
+    }
 }
 
 /// What the provider bills for one answer: all its rounds, of which the client's figures show only a part.

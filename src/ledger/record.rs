@@ -43,6 +43,8 @@ pub(crate) struct SuppliedResult {
     pub(crate) call_id: String,
     /// What the model reads.
     pub(crate) text: String,
+    /// The call was refused.
+    pub(crate) refused: bool,
 }
 
 /// A block of a round.
@@ -102,6 +104,14 @@ impl AnswerRecord {
 }
 
 impl Round {
+    /// Whether a call of this round was refused; `None` when hookgate supplied no result after it.
+    pub(crate) fn refused(&self) -> Option<bool> {
+        match &self.after {
+            After::Results(results) => Some(results.iter().any(|result| result.refused)),
+            _ => None,
+        }
+    }
+
     /// The blocks as they stand in a message to the model; `None` when one of them cannot be said again.
     pub(crate) fn model_parts(&self) -> Option<Vec<Bytes>> {
         self.model_blocks().map(|block| block.json.clone()).collect()

@@ -114,7 +114,7 @@ fn answers(conversation: &Conversation, anchors: &Anchors, known: &impl Known) -
 }
 
 fn results(protocol: Protocol, supplied: Vec<SuppliedResult>) -> Vec<Bytes> {
-    supplied.iter().map(|result| protocol.error_result(&result.call_id, &result.text)).collect()
+    supplied.iter().map(|result| protocol.result(&result.call_id, &result.text, result.refused)).collect()
 }
 
 fn calls(conversation: &Conversation, message: &Message) -> Option<Digest> {
@@ -493,7 +493,7 @@ mod tests {
             block(CALL_B, Shown::ModelOnly),
             block(CALL_C, Shown::Both),
         ];
-        let after = After::Results(vec![SuppliedResult { call_id: "b".into(), text: "why".into() }]);
+        let after = After::Results(vec![SuppliedResult { call_id: "b".into(), text: "why".into(), refused: true }]);
         AnswerRecord { rounds: vec![Round { blocks, after, output_tokens: 0 }] }
     }
 
@@ -524,7 +524,7 @@ mod tests {
     fn a_merged_answer_is_split_again() {
         let first = Round {
             blocks: vec![block(r#"{"type":"text","text":"one"}"#, Shown::Both), block(CALL_A, Shown::ModelOnly)],
-            after: After::Results(vec![SuppliedResult { call_id: "a".into(), text: "why".into() }]),
+            after: After::Results(vec![SuppliedResult { call_id: "a".into(), text: "why".into(), refused: true }]),
             output_tokens: 0,
         };
         let second = Round {

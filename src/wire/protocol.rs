@@ -77,10 +77,10 @@ impl Protocol {
         }
     }
 
-    /// A failed result for a call, as a part of a user message.
-    pub fn error_result(self, call_id: &str, reason: &str) -> Bytes {
+    /// A call's result, as a part of a user message.
+    pub fn result(self, call_id: &str, text: &str, failed: bool) -> Bytes {
         match self {
-            Protocol::Anthropic => anthropic::error_result(call_id, reason),
+            Protocol::Anthropic => anthropic::result(call_id, text, failed),
         }
     }
 

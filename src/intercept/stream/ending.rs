@@ -28,10 +28,10 @@ impl Stream {
         let stop_reason = self.ending.as_ref().map_or("", |(ending, ..)| ending.stop_reason.as_str());
         let finished = Finished {
             shown_calls: self.shown_calls + self.queue.waiting_calls(),
-            denied: &self.denied,
+            supplied: &self.supplied,
             truncated: self.truncated || open,
             repeatable: self.policy.record && self.recorder.is_repeatable(),
-            deny_rounds: self.deny_rounds,
+            past: &self.recorder.past,
             stop_reason,
         };
         match conclude(&self.policy, &finished) {
@@ -46,8 +46,7 @@ impl Stream {
                 self.actions.push_back(Action::AskStop { response: self.recorder.text(), stop_reason });
             }
             Conclusion::Feedback => {
-                self.deny_rounds += 1;
-                self.go_on(After::Results(self.denied.clone()), Because::Denied);
+                self.go_on(After::Results(self.supplied.clone()), Because::Denied);
             }
         }
     }
@@ -72,7 +71,7 @@ impl Stream {
         if self.awaiting_commit {
             return;
         }
-        if self.recorder.must_commit(&self.denied) {
+        if self.recorder.must_commit(&self.supplied) {
             self.commit(self.shown_calls > 0);
             return;
         }
@@ -100,11 +99,11 @@ impl Stream {
     pub(super) fn end_with_reason(&mut self) {
         let tokens = self.round_tokens();
         if !matches!(self.phase, Phase::AwaitingRound { .. }) {
-            self.recorder.close_round(After::Results(self.denied.clone()), tokens);
+            self.recorder.close_round(After::Results(self.supplied.clone()), tokens);
             self.output_before += tokens;
         }
-        let text = self.codec.text(&reasons(&self.denied));
-        self.denied.clear();
+        let text = self.codec.text(&reasons(&self.supplied));
+        self.supplied.clear();
         let order = self.recorder.begin(&text.kind);
         self.recorder.end(order, text.clone(), self.policy.max_held);
         self.queue.push(Item::whole(text));

@@ -84,10 +84,9 @@ pub(crate) struct Stream {
     slots: Vec<Option<Queued>>,
     /// A finished call, and until when it waits for the next event, which tells whether it was cut off.
     complete: Option<(usize, Instant)>,
-    denied: Vec<SuppliedResult>,
+    supplied: Vec<SuppliedResult>,
     shown_calls: usize,
     truncated: bool,
-    deny_rounds: u32,
     head: Option<(String, String)>,
     last_id: String,
     started: Usage,
@@ -117,10 +116,9 @@ impl Stream {
             next_number: 0,
             slots: Vec::new(),
             complete: None,
-            denied: Vec::new(),
+            supplied: Vec::new(),
             shown_calls: 0,
             truncated: false,
-            deny_rounds: 0,
             head: None,
             last_id: String::new(),
             started: Usage::default(),
@@ -146,7 +144,6 @@ impl Stream {
                 stream.out.rope(events, &stream.splitter);
                 stream.next_number += 1;
             }
-            stream.deny_rounds += u32::from(matches!(round.after, After::Results(_)));
             stream.output_before += round.output_tokens;
             stream.recorder.past.push(round);
         }
@@ -210,7 +207,7 @@ impl Stream {
 
     /// The answer so far.
     pub(crate) fn record(&self) -> AnswerRecord {
-        self.recorder.record(&self.denied)
+        self.recorder.record(&self.supplied)
     }
 
     /// Bytes of the provider's answer.
@@ -259,9 +256,7 @@ impl Stream {
         if self.is_ended() {
             return;
         }
-        if let CallVerdict::Deny(reason) = &verdict {
-            self.denied.push(SuppliedResult { call_id: queued.id.clone(), text: reason.clone() });
-        }
+        self.supplied.extend(SuppliedResult::of(&queued.id, &verdict));
         self.recorder.decide(&queued, &verdict, &*self.codec);
         self.queue.decide(slot, verdict);
         self.settle(now);
@@ -296,7 +291,7 @@ impl Stream {
             self.phase = Phase::Reading;
             self.codec = self.policy.protocol.codec(self.policy.record, self.policy.max_held);
             self.splitter = Splitter::new(self.policy.max_held);
-            self.denied.clear();
+            self.supplied.clear();
             self.truncated = false;
             self.ending = None;
             self.done = None;
@@ -500,7 +495,7 @@ impl Stream {
         while !self.awaiting_commit {
             let hold_text = self.policy.gated.is_some() || self.policy.stop_gated;
             let Some((mut item, keep_end)) = self.queue.pop_ready(hold_text && !closing) else { break };
-            if item.releases_call() && self.recorder.must_commit(&self.denied) {
+            if item.releases_call() && self.recorder.must_commit(&self.supplied) {
                 self.queue.put_back(item);
                 self.commit(true);
                 break;

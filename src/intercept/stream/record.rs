@@ -47,7 +47,7 @@ impl Recorder {
         let Some(recorded) = self.find(queued.order) else { return };
         match verdict {
             CallVerdict::Allow => {}
-            CallVerdict::Deny(_) => recorded.shown = Shown::ModelOnly,
+            CallVerdict::Deny(_) | CallVerdict::Answer(_) => recorded.shown = Shown::ModelOnly,
             CallVerdict::Modify(input) => {
                 if let Some(block) = codec.with_input(&recorded.block, input.clone()) {
                     recorded.block = block;
@@ -116,18 +116,18 @@ impl Recorder {
         blocks.into_iter().map(|(_, recorded)| recorded).collect()
     }
 
-    pub(super) fn record(&self, denied: &[SuppliedResult]) -> AnswerRecord {
+    pub(super) fn record(&self, supplied: &[SuppliedResult]) -> AnswerRecord {
         let mut rounds = self.past.clone();
         if !self.blocks.is_empty() {
-            let after = if denied.is_empty() { After::Nothing } else { After::Results(denied.to_vec()) };
+            let after = if supplied.is_empty() { After::Nothing } else { After::Results(supplied.to_vec()) };
             rounds.push(Round { blocks: self.sorted(), after, output_tokens: 0 });
         }
         AnswerRecord { rounds }
     }
 
     /// Whether the client's view differs from the model's in a way that is not committed yet.
-    pub(super) fn must_commit(&self, denied: &[SuppliedResult]) -> bool {
+    pub(super) fn must_commit(&self, supplied: &[SuppliedResult]) -> bool {
         let filled = || self.blocks.iter().any(|(_, recorded)| recorded.shown != Shown::Both);
-        self.dirty && (!self.past.is_empty() || !denied.is_empty() || filled())
+        self.dirty && (!self.past.is_empty() || !supplied.is_empty() || filled())
     }
 }

@@ -260,7 +260,7 @@ fn a_denied_call_among_others_leaves_no_gap() {
     assert_eq!(run.blocks(), ["text:t", r#"x:{"n":1}"#, r#"x:{"n":3}"#]);
     assert!(run.out.ends_with(&end("tool_use")));
     let record = run.records.last().unwrap();
-    assert_eq!(record.open_results(), [SuppliedResult { call_id: "t2".into(), text: "no t2".into() }]);
+    assert_eq!(record.open_results(), [SuppliedResult { call_id: "t2".into(), text: "no t2".into(), refused: true }]);
     let shown: Vec<Shown> = record.rounds[0].blocks.iter().map(|block| block.shown).collect();
     assert_eq!(shown, [Shown::Both, Shown::Both, Shown::ModelOnly, Shown::Both]);
 }

@@ -87,10 +87,10 @@ pub fn text_block(text: &str) -> Bytes {
     format!(r#"{{"type":"text","text":{}}}"#, quote(text)).into()
 }
 
-/// A failed result for a call, as it stands in a user message.
-pub fn error_result(id: &str, reason: &str) -> Bytes {
-    format!(r#"{{"type":"tool_result","tool_use_id":{},"is_error":true,"content":{}}}"#, quote(id), quote(reason))
-        .into()
+/// A call's result, as it stands in a user message.
+pub fn result(id: &str, text: &str, failed: bool) -> Bytes {
+    let failed = if failed { r#""is_error":true,"# } else { "" };
+    format!(r#"{{"type":"tool_result","tool_use_id":{},{failed}"content":{}}}"#, quote(id), quote(text)).into()
 }
 
 /// A message of the history.
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(names.join(" "), expected);
         let value: serde_json::Value = serde_json::from_slice(&text_message("i", "m", "t")).unwrap();
         assert_eq!(value["content"][0]["text"], "t");
-        let user = message("user", &[error_result("t\"1", "why"), text_block("x")]);
+        let user = message("user", &[result("t\"1", "why", true), text_block("x")]);
         assert!(serde_json::from_slice::<serde_json::Value>(&user).is_ok());
     }
 
