@@ -126,6 +126,7 @@
 
 pub mod audit;
 mod body;
+pub mod callback;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "config")]
@@ -142,6 +143,8 @@ pub mod id;
 mod intercept;
 mod ledger;
 pub mod limits;
+mod linger;
+pub mod store;
 #[cfg(feature = "test-util")]
 pub mod testing;
 pub mod time;

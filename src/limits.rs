@@ -22,6 +22,22 @@ pub const MAX_CONCURRENT_REPLAYS: usize = 16;
 pub const MAX_OBSERVERS: usize = 4096;
 /// Rounds of one answer that hookgate itself starts for calls that it answers.
 pub const MAX_PROXY_ROUNDS: u32 = 8;
+/// Tokens of one-time callbacks of one session, ended ones included.
+pub const MAX_SESSION_TOKENS: usize = 1_000;
+/// Tokens of one-time callbacks in all (in memory), ended ones included.
+pub const MAX_TOKENS: usize = 100_000;
+/// Messages in the inbox of one session. When as many wait, further callbacks are not admitted.
+pub const MAX_SESSION_MESSAGES: usize = 1_000;
+/// The text of all messages in all inboxes (in memory), in bytes.
+pub const MAX_INBOX_BYTES: usize = 256 << 20;
+/// A message that nobody wanted for this long is forgotten.
+pub const MAX_MESSAGE_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The longest purpose of a callback, in bytes of UTF-8.
+pub const MAX_PURPOSE_BYTES: usize = 1024;
+/// A callback's message is cut to this many bytes, on a character boundary, so that it cannot flood a context window.
+pub const MAX_CALLBACK_MESSAGE_BYTES: usize = 64 * 1024;
+/// A callback is claimed this much longer than its delivery may take.
+pub const CLAIM_GRACE: Duration = Duration::from_secs(5);
 
 /// The limits that an operator can set (`[limits]` and `[hooks]`).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,6 +17,22 @@ impl Timestamp {
         Timestamp(millis)
     }
 
+    /// The moment that much later; the last one there is when that is too far away.
+    ///
+    /// ```
+    /// use hookgate::time::Timestamp;
+    /// let second = Timestamp::from_unix_millis(0).after(std::time::Duration::from_secs(1));
+    /// assert_eq!(second.unix_millis(), 1_000);
+    /// ```
+    pub fn after(self, duration: std::time::Duration) -> Self {
+        Timestamp(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// How long it is from this moment until a later one; zero when that is not later.
+    pub fn until(self, later: Timestamp) -> std::time::Duration {
+        std::time::Duration::from_millis(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
+    }
+
     /// Milliseconds since 1970-01-01T00:00:00Z.
     pub fn unix_millis(self) -> i64 {
         self.0

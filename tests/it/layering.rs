@@ -4,7 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules that neither wait nor read a clock nor draw a random number: what they do depends on what they are given.
-const PURE: [&str; 4] = ["wire", "hooks", "intercept", "dispatch/plan.rs"];
+const PURE: [&str; 7] = [
+    "wire",
+    "hooks",
+    "intercept",
+    "dispatch/plan.rs",
+    "callback/machine.rs",
+    "callback/origin.rs",
+    "callback/render.rs",
+];
 
 /// What a pure module must not name.
 const IMPURE: [&str; 17] = [
@@ -31,10 +39,10 @@ const IMPURE: [&str; 17] = [
 const LAYERS: [&[&str]; 12] = [
     &["id", "limits", "time", "error"],
     &["wire"],
-    &["body", "hooks"],
-    &["upstream", "audit"],
+    &["body", "hooks", "linger"],
+    &["upstream", "audit", "store"],
     &["dispatch"],
-    &["ledger"],
+    &["ledger", "callback"],
     &["intercept"],
     &["drive"],
     &["config", "control"],

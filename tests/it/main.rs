@@ -51,3 +51,5 @@ mod laws;
 mod layering;
 #[cfg(all(feature = "pingora", feature = "test-util"))]
 mod scenario;
+#[cfg(feature = "test-util")]
+mod store;

@@ -12,7 +12,7 @@ use pingora::{Error, ErrorType, Result};
 
 use super::upstream::headers::strip_hop_by_hop;
 use crate::body::BoxError;
-use crate::host::linger::{LINGER_BYTES, LINGER_TIME};
+use crate::linger::{LINGER_BYTES, LINGER_TIME};
 
 /// Frames that are ready together are written together up to this many bytes.
 const MAX_WRITE: usize = 64 << 10;

@@ -1,5 +1,4 @@
 use std::borrow::Cow;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -12,7 +11,7 @@ use tower_service::Service;
 
 use super::HookFuture;
 use crate::drive::NoAnswer;
-use crate::host::linger::{LINGER_BYTES, LINGER_TIME};
+use crate::linger::linger;
 use crate::{
     Body, BoxError, GuardedBody, Hookgate, Inspection, Plan, Route, Upstream, UpstreamError, UpstreamErrorKind,
 };
@@ -117,20 +116,6 @@ where
         }
         Err(error) => Err(inspection.unreadable(&error.to_string())),
     }
-}
-
-/// Reads on so that the client gets to read the refusal.
-async fn linger<B: http_body::Body<Data = Bytes>>(mut body: Pin<Box<B>>) {
-    let drain = async {
-        let mut left = LINGER_BYTES;
-        while let Some(Ok(frame)) = body.frame().await {
-            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
-            if left == 0 {
-                return;
-            }
-        }
-    };
-    let _ = tokio::time::timeout(LINGER_TIME, drain).await;
 }
 
 /// The inner service as the core's way upstream.

@@ -1,0 +1,24 @@
+//! One-time callbacks: a URL that a worker calls once to wake a session.
+//!
+//! [`TmpHooks`] issues the URLs and holds the inboxes; [`CallbackService`] is the route that the worker POSTs to. What the
+//! worker sent becomes a message of the session ([`render`]), stored before the worker is answered.
+
+mod admit;
+mod body;
+mod deliver;
+mod hooks;
+mod inbox;
+mod machine;
+mod origin;
+mod render;
+mod route;
+mod settings;
+mod token;
+
+pub use deliver::Controller;
+pub use hooks::{IssueError, ListedHook, TmpHook, TmpHooks};
+pub use inbox::{Arrival, InboxQuery};
+pub use origin::{OriginError, Scheme};
+pub use route::CallbackService;
+pub use settings::{Settings, SettingsError};
+pub use token::TokenKey;
