@@ -18,7 +18,8 @@ use crate::wire::answer::BlockKind;
 
 /// Calls the upstream and inspects its answer. `sent` is the request's body as received.
 pub(super) async fn run(exchange: Arc<Exchange>, sent: Bytes) -> Response<GuardedBody> {
-    let inspect = !exchange.counting && (!exchange.hooks.is_empty() || exchange.conversation.server_history);
+    let inspect = !exchange.counting
+        && (!exchange.hooks.is_empty() || exchange.conversation.server_history || exchange.offers_callbacks());
     let attempt = if inspect && exchange.thread.has_attempts() {
         exchange.thread.attempt(exchange.retry_key(), Instant::now())
     } else {
@@ -45,6 +46,7 @@ pub(super) async fn run(exchange: Arc<Exchange>, sent: Bytes) -> Response<Guarde
         exchange.observe_failure("status", Some(status), &format!("the provider answered {status}"));
         return response.map(Into::into);
     }
+    exchange.messages_arrived();
     match media_type(response.headers()).as_str() {
         "text/event-stream" => stream::run(exchange, response, attempt).await,
         "application/json" => whole::run(exchange, response, attempt).await,
@@ -100,6 +102,7 @@ impl Exchange {
             match self.upstream.call(self.next_request(rounds, last_id)?).await {
                 Ok(response) if response.status().is_success() => {
                     if media_type(response.headers()) == media {
+                        self.held_messages_arrived();
                         return Some(response);
                     }
                     tracing::warn!("a continuation was answered in another media type");

@@ -1,6 +1,7 @@
 //! The core that both hosts share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -8,9 +9,11 @@ use futures_util::future::{BoxFuture, ready};
 use http::{HeaderMap, Request, Response, request};
 
 use super::body::GuardedBody;
+use super::callbacks::Callbacks;
 use super::exchange;
 use super::route::{self, Inspection, Plan, Route, RouteKind, Subagent};
 use crate::audit::AuditLog;
+use crate::callback::TmpHooks;
 use crate::dispatch::{DispatchKey, Dispatcher, HandlerAnswer, HandlerTransport, ToolSchemas, TransportError};
 use crate::hooks::{Event, HookSet};
 use crate::ledger::Ledger;
@@ -37,6 +40,7 @@ pub(super) struct Inner {
     pub(super) limits: Limits,
     pub(super) subagents: Vec<Subagent>,
     pub(super) mode: HooksMode,
+    pub(super) callbacks: Option<Callbacks>,
 }
 
 /// The emergency switch.
@@ -56,6 +60,7 @@ pub struct HookgateBuilder {
     transport: Option<Arc<dyn HandlerTransport>>,
     subagents: Vec<Subagent>,
     mode: HooksMode,
+    callbacks: Option<Callbacks>,
 }
 
 impl HookgateBuilder {
@@ -94,6 +99,15 @@ impl HookgateBuilder {
         self
     }
 
+    /// One-time callbacks: on routes that [offer](Route::tmp_hooks) them the model can ask for one, and what they bring
+    /// becomes part of the session's next request. While some of a session are open, the end of its turn is held for up to
+    /// `hold_stop` (not longer than an answer may be held), so that the model goes on with what comes.
+    #[must_use]
+    pub fn callbacks(mut self, hooks: TmpHooks, hold_stop: Duration) -> Self {
+        self.callbacks = Some(Callbacks { hooks, hold_stop });
+        self
+    }
+
     /// The core.
     pub fn build(self) -> Hookgate {
         let audit = AuditLog::new(self.limits.audit_per_session, self.limits.max_sessions);
@@ -108,6 +122,7 @@ impl HookgateBuilder {
                 limits: self.limits,
                 subagents: self.subagents,
                 mode: self.mode,
+                callbacks: self.callbacks,
             }),
         }
     }
@@ -131,6 +146,7 @@ impl Hookgate {
             transport: None,
             subagents: Vec::new(),
             mode: HooksMode::On,
+            callbacks: None,
         }
     }
 
@@ -157,7 +173,9 @@ impl Hookgate {
             tracing::warn!(route = &*route.name, "hooks are switched off: nothing is inspected");
             return Plan::Pass;
         }
-        if route.kind == RouteKind::Passthrough || inner.hooks.load().is_empty() && inner.ledger.is_blank() {
+        let callbacks = route.tmp_hooks && inner.callbacks.is_some();
+        let nothing_to_do = !callbacks && inner.hooks.load().is_empty() && inner.ledger.is_blank();
+        if route.kind == RouteKind::Passthrough || nothing_to_do {
             return Plan::Pass;
         }
         if head.headers.get(DISPATCH_HEADER).is_some_and(|token| inner.dispatcher.is_own_traffic(token.as_bytes())) {

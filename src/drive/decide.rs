@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::callbacks::is_answered;
 use super::exchange::Exchange;
 use super::results::string_at;
 use super::route::{OnDeny, Subagent};
@@ -22,14 +23,17 @@ impl Exchange {
     /// What may happen to this exchange's answer.
     pub(super) fn policy(&self) -> Policy {
         let limits = &self.core.inner.limits;
-        let gates_calls = self.hooks.has(Event::PreToolUse) || self.gates_delegation();
-        let stop_gated = self.hooks.has(Event::Stop) && self.occasion.agent_id.is_none() && !self.side;
+        let answers = self.offers_callbacks() && !self.counting;
+        let gates_calls = self.hooks.has(Event::PreToolUse) || self.gates_delegation() || answers;
+        let stop_hooks = self.hooks.has(Event::Stop) && self.occasion.agent_id.is_none() && !self.side;
+        let stop_gated = stop_hooks || self.may_hold_stop();
         let observes = [Event::PostToolUse, Event::PostToolUseFailure, Event::SubagentStop];
         let record = gates_calls || stop_gated || observes.into_iter().any(|event| self.hooks.has(event));
         let gated = gates_calls.then(|| {
             let (hooks, core, delegation) = (self.hooks.clone(), self.core.clone(), self.gates_delegation());
             let gated = move |name: &str| {
                 hooks.matching(Event::PreToolUse, Some(name)).next().is_some()
+                    || answers && is_answered(name)
                     || delegation && core.inner.subagents.iter().any(|subagent| *subagent.tool == *name)
             };
             Arc::new(gated) as Gated
@@ -92,6 +96,9 @@ impl Exchange {
                 Ok(decided) => input = decided,
                 Err(reason) => return self.deny(call, reason),
             }
+        }
+        if self.answers_call(&call.name) {
+            return self.answer_call(call, &input).await;
         }
         if !context.is_empty() {
             self.core.inner.ledger.commit_context(&self.thread, &call.id, context);
@@ -171,6 +178,9 @@ impl Exchange {
 
     /// Asks about the end of the turn.
     pub(super) async fn decide_stop(&self, response: String, stop_reason: String) -> StopVerdict {
+        if let Some(message) = self.await_callbacks().await {
+            return StopVerdict::Continue(message);
+        }
         let max_attempts = self.core.inner.limits.max_stop_retries + 1;
         let attempt = self.thread.stops(self.turn()) + 1;
         let occasion = self.occasion(Event::Stop, None, None);

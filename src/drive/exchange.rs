@@ -180,6 +180,7 @@ impl Exchange {
             return Some(self.refusal(&reason));
         }
         let undeclared = prompts::decide_declared(self).await;
+        self.bring_messages().await;
         let mut edits = Edits::default();
         let ledger = &self.core.inner.ledger;
         if !ledger.is_blank() {
@@ -187,8 +188,9 @@ impl Exchange {
             let view = View { ledger, thread: &self.thread };
             rewrite(self.protocol, &self.conversation, self.anchors(), &view, missing, &mut edits);
         }
-        if !undeclared.is_empty() {
-            self.protocol.undeclare(&self.conversation, &undeclared, &mut edits);
+        let offered = self.offered_tool();
+        if !undeclared.is_empty() || offered.is_some() {
+            self.protocol.redeclare(&self.conversation, &undeclared, offered, &mut edits);
         }
         let real = self.lineage.as_ref().and_then(|lineage| lineage.real.as_deref());
         if let (Some(real), Some(previous)) = (real, self.conversation.previous) {

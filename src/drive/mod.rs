@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+mod callbacks;
 mod core;
 mod decide;
 mod decode;

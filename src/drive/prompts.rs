@@ -50,7 +50,7 @@ async fn start_session(exchange: &Exchange) -> Vec<String> {
 }
 
 /// What handlers added, as the model reads it.
-fn marked(event: Event, added: &[AddedContext]) -> Vec<String> {
+pub(super) fn marked(event: Event, added: &[AddedContext]) -> Vec<String> {
     added.iter().map(|added| mark(&added.text, &[("event", event.name()), ("handler", &added.handler)])).collect()
 }
 
@@ -104,7 +104,7 @@ fn detail(exchange: &Exchange, index: usize, replayed: bool) -> Detail {
         }
     }
     let prompt = text(conversation, message);
-    Detail::UserPromptSubmit { prompt, attachments, client_context, replayed, side: exchange.side }
+    Detail::UserPromptSubmit { prompt, attachments, client_context, replayed, side: exchange.side, source: None }
 }
 
 /// Asks about declared tools that the provider would run by itself, once a turn; gives the names that are refused. A tool

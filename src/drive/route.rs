@@ -22,6 +22,8 @@ pub struct Route {
     pub allow_uninspected: Vec<String>,
     /// What the model is told when all calls of an answer were denied.
     pub on_deny: OnDeny,
+    /// Whether the model may ask for one-time callbacks; see [`HookgateBuilder::callbacks`](super::HookgateBuilder::callbacks).
+    pub tmp_hooks: bool,
 }
 
 impl Route {
@@ -33,7 +35,13 @@ impl Route {
     /// assert_eq!(&*route.name, "anthropic");
     /// ```
     pub fn model(name: &str) -> Self {
-        Route { name: name.into(), kind: RouteKind::Model, allow_uninspected: Vec::new(), on_deny: OnDeny::default() }
+        Route {
+            name: name.into(),
+            kind: RouteKind::Model,
+            allow_uninspected: Vec::new(),
+            on_deny: OnDeny::default(),
+            tmp_hooks: false,
+        }
     }
 
     /// A route that nothing is looked at on.
@@ -72,6 +80,13 @@ impl Route {
             "hookgate cannot inspect {method} {path}, and a hook that may refuse or change something is configured; to let it pass without inspection, add it to the route: allow_uninspected = [{path:?}]"
         );
         error(Protocol::Anthropic, StatusCode::BAD_REQUEST, &message)
+    }
+
+    /// Sets [`Route::tmp_hooks`].
+    #[must_use]
+    pub fn tmp_hooks(mut self, offered: bool) -> Self {
+        self.tmp_hooks = offered;
+        self
     }
 
     /// Sets [`Route::on_deny`].

@@ -108,6 +108,8 @@ pub enum Detail {
         replayed: bool,
         /// Whether the request is not the agent's main conversation.
         side: bool,
+        /// Where it comes from, when not from the client: `callback`.
+        source: Option<&'static str>,
     },
     /// See [`Event::SubagentStart`].
     SubagentStart {
@@ -291,7 +293,7 @@ impl Detail {
     fn native(&self, out: &mut ObjectWriter<'_>) {
         match self {
             Detail::SessionStart { source } => out.string("source", source),
-            Detail::UserPromptSubmit { prompt, attachments, client_context, replayed, side } => {
+            Detail::UserPromptSubmit { prompt, attachments, client_context, replayed, side, source } => {
                 out.string("prompt", prompt);
                 out.array("attachments", attachments, |out, attachment| {
                     ObjectWriter::object(out, |out| {
@@ -304,6 +306,7 @@ impl Detail {
                 }
                 out.flag("replayed", *replayed);
                 out.flag("side", *side);
+                out.optional("source", *source);
             }
             Detail::SubagentStart { subagent, prompt } => {
                 out.string("subagent", subagent);

@@ -6,11 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::ledger::{Round, SuppliedResult};
+use crate::limits::MAX_PROXY_ROUNDS;
 use crate::wire::answer::Usage;
 use crate::wire::protocol::Protocol;
-
-/// How often the model may go on in one answer because hookgate answered its calls.
-const MAX_ANSWERED_ROUNDS: u32 = 8;
 
 /// Says of a tool's name whether its calls must be decided.
 pub(crate) type Gated = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -122,7 +120,7 @@ pub(crate) fn conclude(policy: &Policy, round: &Finished<'_>) -> Conclusion {
         let such = round.past.iter().filter(|past| past.refused() == Some(refused)).count() as u32;
         let more = match refused {
             true => policy.feedback && such < policy.max_deny_rounds,
-            false => such < MAX_ANSWERED_ROUNDS,
+            false => such < MAX_PROXY_ROUNDS,
         };
         return if more && round.repeatable { Conclusion::Feedback } else { Conclusion::EndWithReason };
     }

@@ -35,6 +35,8 @@ pub(crate) trait Known {
     fn answer_by_calls(&self, calls: Digest) -> Option<Arc<AnswerRecord>>;
     /// What the model is to read after the result of a call.
     fn call_context(&self, call_id: &str) -> Vec<String>;
+    /// What callbacks brought, to stand behind the user's message with this anchor.
+    fn messages(&self, behind: Digest) -> Vec<String>;
 }
 
 /// Collects the edits that make the history true. `pending` are results that belong into the first user message, with
@@ -78,7 +80,8 @@ pub(crate) fn rewrite(
                     }
                     None => {}
                 }
-                let parts = Parts { protocol, conversation, message, orphaned };
+                let messages = known.messages(anchors.prompt(index));
+                let parts = Parts { protocol, conversation, message, orphaned, messages };
                 drop[index] = parts.edit(dropped, decision, std::mem::take(&mut pending), known, edits);
             }
         }
@@ -136,6 +139,8 @@ struct Parts<'a> {
     message: &'a Message,
     /// The results in it answer calls that are left out.
     orphaned: bool,
+    /// What callbacks brought.
+    messages: Vec<String>,
 }
 
 impl Parts<'_> {
@@ -179,6 +184,9 @@ impl Parts<'_> {
             let last_prompt = parts.iter().rposition(is_prompt).unwrap_or(parts.len().saturating_sub(1));
             for text in &decision.context {
                 inserts.after(last_prompt, self.protocol.text_part(text));
+            }
+            for text in &self.messages {
+                inserts.after(parts.len().saturating_sub(1), self.protocol.text_part(text));
             }
         }
         if !parts.is_empty() && drop.iter().all(|drop| *drop) && inserts.is_empty() {
@@ -382,6 +390,7 @@ mod tests {
 
     #[derive(Default)]
     struct Fake {
+        message: Option<(usize, &'static str)>,
         prompt: Option<(&'static str, PromptDecision)>,
         answer: Option<AnswerRecord>,
         context: Option<(&'static str, &'static str)>,
@@ -409,6 +418,12 @@ mod tests {
 
         fn call_context(&self, call_id: &str) -> Vec<String> {
             self.context.filter(|(id, _)| *id == call_id).map(|(_, text)| text.to_owned()).into_iter().collect()
+        }
+
+        fn messages(&self, behind: Digest) -> Vec<String> {
+            let anchors = self.anchors.as_ref();
+            let stands = |(index, _): &(usize, &str)| anchors.is_some_and(|anchors| anchors.prompt(*index) == behind);
+            self.message.filter(stands).map(|(_, text)| text.to_owned()).into_iter().collect()
         }
     }
 
@@ -507,6 +522,23 @@ mod tests {
             r#"{{"role":"assistant","content":[{THINK}, {CALL_A},{CALL_B}, {CALL_C}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a","content":"1"}},{{"type":"tool_result","tool_use_id":"c","content":"3"}},{{"type":"tool_result","tool_use_id":"b","is_error":true,"content":"why"}},{{"type":"text","text":"ctx"}},{{"type":"text","text":"go"}}]}}"#
         );
         assert_eq!(run(&messages, known), expected);
+    }
+
+    #[test]
+    fn what_a_callback_brought_stands_at_the_end_of_its_message() {
+        let said = r#"{"role":"assistant","content":"ok"},{"role":"user","content":"and?"}"#;
+        let results =
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]},"#.to_owned() + said;
+        let known = || Fake { message: Some((0, "[hookgate] done")), ..Fake::default() };
+        let expected = format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a","content":"1"}},{{"type":"text","text":"[hookgate] done"}}]}},{said}"#
+        );
+        assert_eq!(run(&results, known()), expected);
+        let plain = r#"{"role":"user","content":"go"},"#.to_owned() + said;
+        let expected = format!(
+            r#"{{"role":"user","content":[{{"type":"text","text":"go"}},{{"type":"text","text":"[hookgate] done"}}]}},{said}"#
+        );
+        assert_eq!(run(&plain, known()), expected);
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(crate) struct Ledger {
     sessions: DashMap<SessionKey, Session>,
     prompts: DashMap<Place, PromptDecision>,
     answers: DashMap<Place, Arc<AnswerRecord>>,
+    /// What stands behind a user's message, from callbacks.
+    messages: DashMap<Place, Vec<String>>,
     lineage: DashMap<(Arc<str>, String), Lineage>,
     /// Set with the first entry: before that no history needs to be looked at.
     used: AtomicBool,
@@ -80,6 +82,7 @@ impl Ledger {
             sessions: DashMap::new(),
             prompts: DashMap::new(),
             answers: DashMap::new(),
+            messages: DashMap::new(),
             lineage: DashMap::new(),
             used: AtomicBool::new(false),
             limits,
@@ -135,6 +138,9 @@ impl Ledger {
         if self.answers.len() > most {
             self.answers.clear();
         }
+        if self.messages.len() > most {
+            self.messages.clear();
+        }
         if self.lineage.len() > most {
             self.lineage.clear();
         }
@@ -171,6 +177,12 @@ impl Ledger {
     pub(crate) fn commit_context(&self, thread: &Thread, call_id: &str, context: Vec<String>) {
         self.used.store(true, Ordering::Release);
         thread.add_context(call_id, context);
+    }
+
+    /// Records a message that stands behind a user's from now on.
+    pub(crate) fn commit_message(&self, tenant: &Arc<str>, behind: Digest, text: String) {
+        self.used.store(true, Ordering::Release);
+        self.messages.entry((tenant.clone(), behind)).or_default().push(text);
     }
 
     /// Records an answer's id.
@@ -233,6 +245,11 @@ impl Known for View<'_> {
 
     fn call_context(&self, call_id: &str) -> Vec<String> {
         self.thread.context(call_id)
+    }
+
+    fn messages(&self, behind: Digest) -> Vec<String> {
+        let known = self.ledger.messages.get(&(self.thread.key.session.tenant.clone(), behind));
+        known.map(|messages| messages.clone()).unwrap_or_default()
     }
 }
 

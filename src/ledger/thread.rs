@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 use tokio::sync::OnceCell;
 
+use super::brought::{Brought, Messages};
 use super::record::{AnswerRecord, Round};
 use super::rewrite::PromptDecision;
 use crate::dispatch::Verdict;
 use crate::id::{Digest, ThreadKey};
+use crate::store::InboxMessage;
 use crate::wire::answer::Call;
 
 /// How many entries of each kind one thread keeps; the least recently used goes first. A prompt that is asked about again
@@ -58,6 +60,7 @@ struct State {
     declared: LruCache<(Digest, String), Once<Verdict>>,
     /// Calls whose history the provider keeps, so that their results can be told with their names.
     calls: LruCache<String, Call>,
+    messages: Messages,
     turn: Turn,
 }
 
@@ -97,6 +100,7 @@ impl Thread {
                 attempts: bounded(ATTEMPTS),
                 declared: bounded(ENTRIES),
                 calls: bounded(ENTRIES),
+                messages: Messages::default(),
                 turn,
             }),
         }
@@ -204,6 +208,32 @@ impl Thread {
     /// A retry of this request must start afresh: the client acted on the answer.
     pub(crate) fn forget_attempt(&self, request: Digest) {
         self.state().attempts.pop(&request);
+    }
+
+    /// Takes over what callbacks brought.
+    pub(crate) fn bring(&self, messages: Vec<InboxMessage>) {
+        let mut state = self.state();
+        messages.into_iter().for_each(|message| state.messages.add(message));
+    }
+
+    /// Whether there are messages that the model may not have yet.
+    pub(crate) fn has_messages(&self) -> bool {
+        !self.state().messages.is_empty()
+    }
+
+    /// The messages that stand nowhere in a history.
+    pub(crate) fn homeless_messages(&self, is_there: impl Fn(Digest) -> bool) -> Vec<Arc<Brought>> {
+        self.state().messages.homeless(is_there)
+    }
+
+    /// Gives a message its place; `false` when another request was faster.
+    pub(crate) fn place_message(&self, message: &Arc<Brought>, at: Digest) -> bool {
+        self.state().messages.place(message, at)
+    }
+
+    /// The model got what stands in these places.
+    pub(crate) fn messages_arrived(&self, is_there: impl Fn(Digest) -> bool) {
+        self.state().messages.arrived(is_there);
     }
 
     /// Counts a Stop continuation of a turn; gives how many there have been before.

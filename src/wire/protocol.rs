@@ -84,6 +84,20 @@ impl Protocol {
         }
     }
 
+    /// The declaration of a tool that the client runs. `schema` is the JSON Schema of its arguments.
+    pub fn tool(self, name: &str, description: &str, schema: &str) -> Bytes {
+        match self {
+            Protocol::Anthropic => anthropic::tool(name, description, schema),
+        }
+    }
+
+    /// Whether the model is made to call some tool, whichever it is.
+    pub fn forces_some_tool(self, conversation: &Conversation) -> bool {
+        match self {
+            Protocol::Anthropic => anthropic::forces_some_tool(conversation),
+        }
+    }
+
     /// A user message of these parts.
     pub fn user_message(self, parts: &[Bytes]) -> Bytes {
         match self {
@@ -184,10 +198,10 @@ impl Protocol {
         }
     }
 
-    /// Takes declared tools out of a request.
-    pub fn undeclare(self, conversation: &Conversation, names: &[String], edits: &mut Edits) {
+    /// Takes declared tools out of a request, by name, and adds one.
+    pub fn redeclare(self, conversation: &Conversation, gone: &[String], added: Option<Bytes>, edits: &mut Edits) {
         match self {
-            Protocol::Anthropic => anthropic::undeclare(conversation, names, edits),
+            Protocol::Anthropic => anthropic::redeclare(conversation, gone, added, edits),
         }
     }
 

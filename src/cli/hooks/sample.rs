@@ -55,6 +55,7 @@ pub(super) fn detail(event: Event, name: &str, input: Option<&str>) -> Result<De
             client_context: Vec::new(),
             replayed: false,
             side: false,
+            source: None,
         },
         Event::SubagentStart => Detail::SubagentStart { subagent: name, prompt: text("Review the last change.") },
         Event::PreToolUse => {

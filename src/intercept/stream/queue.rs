@@ -147,7 +147,10 @@ impl Item {
 
 impl QueuedBlock {
     fn is_dropped(&self) -> bool {
-        matches!(self.verdict, Some(Decided::Withheld | Decided::Verdict(CallVerdict::Deny(_) | CallVerdict::Answer(_))))
+        matches!(
+            self.verdict,
+            Some(Decided::Withheld | Decided::Verdict(CallVerdict::Deny(_) | CallVerdict::Answer(_)))
+        )
     }
 
     fn is_undecided(&self) -> bool {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::render::usage_object;
 use crate::wire::answer::Message;
 use crate::wire::conversation::{Conversation, Member};
-use crate::wire::json::{Edits, Rope, Span, quote, splice};
+use crate::wire::json::{Edits, Inserts, Rope, Span, quote, splice};
 use crate::wire::protocol::{Continuation, Merged};
 
 /// Members that a request which goes on from the provider's own history leaves out: the history has them.
@@ -37,7 +37,7 @@ pub fn go_on(conversation: &Conversation, more: &Continuation<'_>, edits: &mut E
     let drop: Vec<bool> =
         conversation.members.iter().map(|member| KEPT_BY_PROVIDER.contains(&member.name.as_str())).collect();
     let spans: Vec<Span> = conversation.members.iter().map(|member| member.span).collect();
-    splice(edits, &spans, &drop, crate::wire::json::Inserts::default());
+    splice(edits, &spans, &drop, Inserts::default());
     for member in &conversation.members {
         match member.name.as_str() {
             "messages" => edits.replace(member.value, [b"[", &messages[..], b"]"].concat()),
@@ -56,26 +56,48 @@ fn member<'a>(conversation: &'a Conversation, name: &str) -> Option<&'a Member> 
 
 /// `any` and a named tool force a call; with `auto` and `none` the model may answer.
 fn is_forced(conversation: &Conversation, choice: &Member) -> bool {
-    let text = choice.value.of(&conversation.text);
-    let kind = crate::wire::json::pointer(text, "/type").ok().flatten();
-    kind.is_some_and(|kind| matches!(kind.of(text), br#""any""# | br#""tool""#))
+    matches!(choice_type(conversation, choice), Some(br#""any""# | br#""tool""#))
 }
 
-/// Takes declared tools out, by name: a choice that names one of them, or that has nothing left to choose from, goes too.
-pub fn undeclare(conversation: &Conversation, names: &[String], edits: &mut Edits) {
-    let gone = |name: &String| names.contains(name);
-    for list in [&conversation.tools, &conversation.servers] {
+/// Whether the model must call a tool and may choose which.
+pub fn forces_some_tool(conversation: &Conversation) -> bool {
+    member(conversation, "tool_choice").is_some_and(|choice| choice_type(conversation, choice) == Some(br#""any""#))
+}
+
+fn choice_type<'a>(conversation: &'a Conversation, choice: &Member) -> Option<&'a [u8]> {
+    let text = choice.value.of(&conversation.text);
+    crate::wire::json::pointer(text, "/type").ok().flatten().map(|kind| kind.of(text))
+}
+
+/// Takes declared tools out, by name, and adds one behind the others: a choice that names one that is gone, or that has
+/// nothing left to choose from, goes too.
+pub fn redeclare(conversation: &Conversation, gone: &[String], added: Option<Bytes>, edits: &mut Edits) {
+    let gone = |name: &String| gone.contains(name);
+    let mut left = conversation.tools.iter().filter(|tool| !(tool.provider_executed && gone(&tool.name))).count();
+    let mut inserts = Inserts::default();
+    if let Some(tool) = added {
+        left += 1;
+        match (conversation.tools.len().checked_sub(1), member(conversation, "tools")) {
+            (Some(last), _) => inserts.after(last, tool),
+            (None, Some(list)) => edits.replace(list.value, [b"[", &tool[..], b"]"].concat()),
+            (None, None) => {
+                if let Some(last) = conversation.members.last() {
+                    edits.insert(last.span.end, [b",\"tools\":[", &tool[..], b"]"].concat());
+                }
+            }
+        }
+    }
+    for (list, inserts) in [(&conversation.tools, inserts), (&conversation.servers, Inserts::default())] {
         let drop: Vec<bool> = list.iter().map(|tool| tool.provider_executed && gone(&tool.name)).collect();
         let spans: Vec<Span> = list.iter().map(|tool| tool.span).collect();
-        splice(edits, &spans, &drop, crate::wire::json::Inserts::default());
+        splice(edits, &spans, &drop, inserts);
     }
-    let left = conversation.tools.iter().filter(|tool| !(tool.provider_executed && gone(&tool.name))).count();
     let Some(choice) = member(conversation, "tool_choice") else { return };
     let names_gone = conversation.forced_tool.is_some_and(|forced| gone(&conversation.string(forced)));
     if left == 0 {
         let drop: Vec<bool> = conversation.members.iter().map(|member| member.name == "tool_choice").collect();
         let spans: Vec<Span> = conversation.members.iter().map(|member| member.span).collect();
-        splice(edits, &spans, &drop, crate::wire::json::Inserts::default());
+        splice(edits, &spans, &drop, Inserts::default());
     } else if names_gone {
         edits.replace(choice.value, r#"{"type":"auto"}"#);
     }
@@ -145,13 +167,31 @@ mod tests {
         let body = r#"{"messages":[],"tools":[{"name":"a"},{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"tool","name":"w"}}"#;
         let w = ["w".to_owned()];
         assert_eq!(
-            run(body, |conversation, edits| undeclare(conversation, &w, edits)),
+            run(body, |conversation, edits| redeclare(conversation, &w, None, edits)),
             r#"{"messages":[],"tools":[{"name":"a"}],"tool_choice":{"type":"auto"}}"#
         );
         let body = r#"{"messages":[],"tools":[{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"any"}}"#;
         assert_eq!(
-            run(body, |conversation, edits| undeclare(conversation, &w, edits)),
+            run(body, |conversation, edits| redeclare(conversation, &w, None, edits)),
             r#"{"messages":[],"tools":[]}"#
         );
+    }
+
+    #[test]
+    fn a_tool_is_declared_behind_the_others() {
+        let add = |body: &'static str, gone: &[String]| {
+            let tool = Some(Bytes::from_static(b"{\"name\":\"t\"}"));
+            run(body, |conversation, edits| redeclare(conversation, gone, tool, edits))
+        };
+        for (body, expected) in [
+            (r#"{"messages":[]}"#, r#"{"messages":[],"tools":[{"name":"t"}]}"#),
+            (r#"{"tools": [ ],"messages":[]}"#, r#"{"tools": [{"name":"t"}],"messages":[]}"#),
+            (r#"{"tools": [{"name":"a"} ],"messages":[]}"#, r#"{"tools": [{"name":"a"},{"name":"t"} ],"messages":[]}"#),
+        ] {
+            assert_eq!(add(body, &[]), expected);
+        }
+        let body = r#"{"messages":[],"tools":[{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"auto"}}"#;
+        let expected = r#"{"messages":[],"tools":[{"name":"t"}],"tool_choice":{"type":"auto"}}"#;
+        assert_eq!(add(body, &["w".to_owned()]), expected);
     }
 }

@@ -13,7 +13,7 @@ mod request;
 pub use block::{BlockBuilder, read_block};
 pub use client::{is_claude_code, is_plain_path, is_side, session_in_user_id, surface};
 pub use codec::AnthropicCodec;
-pub use edit::{go_on, merge, undeclare};
+pub use edit::{forces_some_tool, go_on, merge, redeclare};
 pub use event::{Delta, StreamEvent, read as read_event};
 pub use message::read_message;
 pub use render::*;

@@ -93,6 +93,11 @@ pub fn result(id: &str, text: &str, failed: bool) -> Bytes {
     format!(r#"{{"type":"tool_result","tool_use_id":{},{failed}"content":{}}}"#, quote(id), quote(text)).into()
 }
 
+/// The declaration of a tool.
+pub fn tool(name: &str, description: &str, schema: &str) -> Bytes {
+    format!(r#"{{"name":{},"description":{},"input_schema":{schema}}}"#, quote(name), quote(description)).into()
+}
+
 /// A message of the history.
 pub fn message(role: &str, parts: &[Bytes]) -> Bytes {
     let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
