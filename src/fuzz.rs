@@ -78,9 +78,12 @@ impl Known for Blank {
     fn call_context(&self, _: &str) -> Vec<String> {
         Vec::new()
     }
+    fn messages(&self, _: crate::id::Digest) -> Vec<String> {
+        Vec::new()
+    }
 }
 
-/// A history of which nothing is known stays as it is; taking things out of a request leaves JSON.
+/// A history of which nothing is known stays as it is; taking things out of a request, and putting one in, leaves JSON.
 pub fn request(data: &[u8]) {
     let text = Bytes::copy_from_slice(data);
     let Ok(conversation) = Protocol::Anthropic.parse(&text, &http::HeaderMap::new()) else { return };
@@ -89,9 +92,13 @@ pub fn request(data: &[u8]) {
     rewrite(Protocol::Anthropic, &conversation, &anchors, &Blank, Vec::new(), &mut edits);
     assert!(edits.is_empty());
     let names: Vec<String> = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
-    Protocol::Anthropic.undeclare(&conversation, &names, &mut edits);
-    let edited = edits.apply(&text).to_bytes();
-    assert!(Cursor::document(&edited, |cursor| cursor.skip()).is_ok(), "{}", String::from_utf8_lossy(&edited));
+    let tool = Protocol::Anthropic.tool("t", "A tool.", "{}");
+    for added in [None, Some(tool)] {
+        let mut edits = Edits::default();
+        Protocol::Anthropic.redeclare(&conversation, &names, added, &mut edits);
+        let edited = edits.apply(&text).to_bytes();
+        assert!(Cursor::document(&edited, |cursor| cursor.skip()).is_ok(), "{}", String::from_utf8_lossy(&edited));
+    }
 }
 
 /// An answer never releases a call that nobody decided about, and what is allowed comes out as it went in.

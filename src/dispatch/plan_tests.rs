@@ -30,6 +30,7 @@ fn detail(event: Event) -> Detail {
             client_context: vec![],
             replayed: false,
             side: false,
+            source: None,
         },
     }
 }

@@ -322,6 +322,7 @@ pub(crate) fn gated(event: Event) -> Detail {
             client_context: vec![],
             replayed: false,
             side: false,
+            source: None,
         },
     }
 }

@@ -1,6 +1,7 @@
 //! The layer on the server side: hyper, `HookLayer`, and a service that sends requests on.
 
-use hookgate::{Body, BoxError, HookLayer, Hookgate, Route};
+use hookgate::callback::TmpHooks;
+use hookgate::{Body, BoxError, GuardedBody, HookLayer, Hookgate, Route};
 use http::uri::{Authority, Scheme};
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
@@ -11,7 +12,7 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
-use tower::{Layer, service_fn};
+use tower::{Layer, ServiceExt, service_fn};
 
 /// A server that ends when it is dropped.
 pub(crate) struct LayerHost {
@@ -20,14 +21,31 @@ pub(crate) struct LayerHost {
 }
 
 impl LayerHost {
-    pub(crate) async fn start(core: &Hookgate, route: Route, upstream: &str) -> Result<LayerHost, BoxError> {
+    pub(crate) async fn start(
+        core: &Hookgate,
+        route: Route,
+        upstream: &str,
+        callbacks: Option<TmpHooks>,
+    ) -> Result<LayerHost, BoxError> {
         let upstream: Uri = upstream.parse()?;
         let authority = upstream.authority().cloned().ok_or("an upstream without an authority")?;
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         let client = Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
         let forward = service_fn(move |request| forward(client.clone(), authority.clone(), request));
-        let service = HookLayer::new(core.clone(), route).layer(forward);
+        let layered = HookLayer::new(core.clone(), route).layer(forward);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (layered, callbacks) = (layered.clone(), callbacks.clone());
+            async move {
+                match callbacks.filter(|callbacks| request.uri().path().starts_with(callbacks.path_prefix())) {
+                    Some(callbacks) => {
+                        let answered = callbacks.service().oneshot(request).await;
+                        Ok(answered.unwrap_or_else(|never| match never {}).map(GuardedBody::from))
+                    }
+                    None => layered.oneshot(request).await.map_err(std::io::Error::other),
+                }
+            }
+        });
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let task = tokio::spawn(async move {

@@ -3,6 +3,7 @@
 //! A scenario is an async function of a [`Setting`](stage::Setting). The lists below make each of them a test for each
 //! host, called `scenario::<host>::<streamed | whole>::<name>`, and run it with a time limit that only a hang reaches.
 
+mod callbacks;
 mod deny;
 mod failure;
 mod fidelity;
@@ -75,6 +76,19 @@ macro_rules! suite {
 
 suite! {
     both {
+        callbacks:
+            a_callback_comes_back_as_a_message,
+            a_callback_comes_behind_new_results,
+            a_held_turn_goes_on_with_the_callback,
+            a_hold_ends_when_nothing_comes,
+            a_client_that_leaves_a_held_turn_loses_nothing,
+            a_callback_is_judged_like_a_prompt,
+            a_callback_that_could_not_be_judged_waits,
+            a_callback_in_a_failed_request_is_not_lost,
+            a_callback_beside_a_call_of_the_client,
+            a_call_that_gets_no_callback_says_why,
+            a_model_that_asks_for_ever_is_stopped,
+            callbacks_are_offered_to_the_agent_itself;
         deny:
             deny_first_of_three,
             deny_middle_of_three,

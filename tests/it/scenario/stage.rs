@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hookgate::callback::{Settings, TmpHooks, TokenKey};
 use hookgate::config::Config;
 use hookgate::dispatch::HyperTransport;
 use hookgate::hooks::HookSet;
 use hookgate::host::pingora::Proxy;
 use hookgate::limits::Limits;
+use hookgate::store::MemoryStore;
 use hookgate::testing::{Agent, Answer, Client, Envelope, Hook, Message, Model, Policy, Received, Ruling, document};
 use hookgate::{BoxError, Hookgate, OnDeny, Route, Subagent};
 use serde_json::{Value, json};
@@ -51,7 +53,12 @@ pub(crate) struct Plan {
     on_deny: OnDeny,
     allow_uninspected: Vec<String>,
     upstream: Option<String>,
+    /// Callbacks are offered, and the end of a turn is held this many seconds.
+    callbacks: Option<u64>,
 }
+
+/// Where callbacks come in, as far as the model is told.
+const CALLBACKS: &str = "http://agents.example";
 
 /// Everything running. Dropping it ends everything.
 pub(crate) struct Stage {
@@ -92,6 +99,7 @@ impl Setting {
             on_deny: OnDeny::Feedback,
             allow_uninspected: Vec::new(),
             upstream: None,
+            callbacks: None,
         }
     }
 }
@@ -141,6 +149,12 @@ impl Plan {
         self
     }
 
+    /// Offers one-time callbacks, and holds the end of a turn so many seconds for them.
+    pub(crate) fn callbacks(mut self, hold_stop_seconds: u64) -> Self {
+        self.callbacks = Some(hold_stop_seconds);
+        self
+    }
+
     /// Starts everything.
     pub(crate) async fn start(mut self) -> Result<Stage, BoxError> {
         let script = std::mem::replace(&mut self.script, Box::new(|_, _| Answer::nothing()));
@@ -162,7 +176,15 @@ impl Plan {
             .allowed_hosts(["127.0.0.1"])
             .allow_insecure_loopback(true)
             .build()?;
-        let core = Hookgate::builder()
+        let mut core = Hookgate::builder();
+        let mut tmp_hooks = None;
+        if let Some(seconds) = self.callbacks {
+            let settings = Settings::default().base_url(CALLBACKS)?;
+            let hooks = TmpHooks::new(settings, Arc::new(MemoryStore::new()), TokenKey::random(), None);
+            core = core.callbacks(hooks.clone(), Duration::from_secs(seconds));
+            tmp_hooks = Some(hooks);
+        }
+        let core = core
             .hooks(hooks)
             .limits(self.limits.clone())
             .transport(Arc::new(HyperTransport::new()))
@@ -172,8 +194,11 @@ impl Plan {
                 prompt: "/prompt".to_owned(),
             }])
             .build();
-        let route = Route::model("model").allow_uninspected(self.allow_uninspected.clone()).on_deny(self.on_deny);
-        let host = LayerHost::start(&core, route, upstream).await?;
+        let route = Route::model("model")
+            .allow_uninspected(self.allow_uninspected.clone())
+            .on_deny(self.on_deny)
+            .tmp_hooks(tmp_hooks.is_some());
+        let host = LayerHost::start(&core, route, upstream, tmp_hooks).await?;
         Ok((host.url(), Running::Layer { _host: host, core }))
     }
 
@@ -193,6 +218,7 @@ impl Plan {
             OnDeny::Feedback => "feedback",
             OnDeny::End => "end",
         };
+        let (tmp_hooks, hold_stop) = (self.callbacks.is_some(), self.callbacks.unwrap_or(0));
         let max_hold = format!("{}ms", limits.max_hold.as_millis());
         format!(
             r#"
@@ -214,6 +240,13 @@ path_prefix = "/model"
 upstream = "{upstream}"
 on_deny = "{on_deny}"
 allow_uninspected = {}
+tmp_hooks = {tmp_hooks}
+
+[tmp_hooks]
+base_url = "{CALLBACKS}"
+
+[delivery]
+hold_stop_seconds = {hold_stop}
 
 [[subagents]]
 tool = "Agent"
@@ -251,6 +284,16 @@ impl Stage {
     /// A client for requests that no agent sends.
     pub(crate) fn client(&self) -> Client {
         Client::new(&self.url)
+    }
+
+    /// POSTs to a callback's URL, as far as it leads here.
+    pub(crate) async fn call_back(&self, url: &str, body: &'static str) -> Result<http::StatusCode, BoxError> {
+        let path = url.strip_prefix(CALLBACKS).ok_or("a callback of another origin")?;
+        let origin = self.url.trim_end_matches("/model");
+        let answer = Client::new(origin).post(path, &[], body).await?;
+        let status = answer.status;
+        answer.bytes().await?;
+        Ok(status)
     }
 
     /// A request that the model got, as JSON.
