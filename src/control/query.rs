@@ -8,9 +8,12 @@ use http::{HeaderMap, header};
 
 use super::problem::Problem;
 
+/// A parameter's name and value.
+type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
+
 /// The parameters of a query, each of them known and given once.
-pub(super) fn pairs<'a>(query: &'a str, known: &[&str]) -> Result<Vec<(Cow<'a, str>, Cow<'a, str>)>, Problem> {
-    let mut pairs: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
+pub(super) fn pairs<'a>(query: &'a str, known: &[&str]) -> Result<Vec<Pair<'a>>, Problem> {
+    let mut pairs: Vec<Pair<'_>> = Vec::new();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         if pairs.iter().any(|(other, _)| *other == name) {
             return Err(Problem::bad_request(format!("The parameter {name} is given twice; give it once.")));
