@@ -12,9 +12,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::error_handling::HandleError;
+use hookgate::callback::{Settings, TmpHooks, TokenKey};
 use hookgate::control::{ControlState, Metrics, Readiness, router};
 use hookgate::dispatch::HyperTransport;
 use hookgate::hooks::{HookErrors, HookSet};
+use hookgate::store::MemoryStore;
 use hookgate::{Body, BoxError, HookLayer, Hookgate, Route};
 use http::uri::Parts;
 use http::{HeaderMap, HeaderName, Request, Response, StatusCode, Uri, header};
@@ -36,7 +38,7 @@ async fn main() -> Result<(), BoxError> {
         .hooks(hooks(document, &std::fs::read(document)?)?)
         .transport(Arc::new(HyperTransport::new()))
         .build();
-    let app = app(gate, upstream.parse()?)?;
+    let app = app(gate, callbacks(&format!("http://{listen}"))?, upstream.parse()?)?;
     axum::serve(TcpListener::bind(listen).await?, app).await?;
     Ok(())
 }
@@ -46,10 +48,19 @@ pub fn hooks(source: &str, document: &[u8]) -> Result<HookSet, HookErrors> {
     HookSet::builder().allowed_hosts(["127.0.0.1"]).allow_insecure_loopback(true).document(source, document).build()
 }
 
-/// The service: the model API below `/anthropic`, with hooks; health, metrics and the audit beside it.
-pub fn app(gate: Hookgate, upstream: Uri) -> Result<Router, BoxError> {
+/// One-time callbacks, of which a restart knows nothing. `base_url` is what workers reach this service by.
+pub fn callbacks(base_url: &str) -> Result<TmpHooks, BoxError> {
+    let settings = Settings::default().base_url(base_url)?;
+    Ok(TmpHooks::new(settings, Arc::new(MemoryStore::new()), TokenKey::random(), None))
+}
+
+/// The service: the model API below `/anthropic`, with hooks; callbacks, health, metrics and the audit beside it.
+pub fn app(gate: Hookgate, callbacks: TmpHooks, upstream: Uri) -> Result<Router, BoxError> {
+    // It ends with the last handle.
+    tokio::spawn(callbacks.sweeping());
     let control = ControlState {
         audit: gate.audit().clone(),
+        tmp_hooks: callbacks.clone(),
         readiness: Readiness::new(),
         metrics: Metrics::detached(), // Metrics::install() in a service that has no recorder of its own
     };
@@ -61,8 +72,11 @@ pub fn app(gate: Hookgate, upstream: Uri) -> Result<Router, BoxError> {
     // A refusal of a policy is a response; an error is what `forward` itself could not do.
     let model = HandleError::new(model, |error: BoxError| async move { (StatusCode::BAD_GATEWAY, error.to_string()) });
 
-    // `nest_service` takes the prefix off, so the layer sees the model API's own paths.
-    Ok(Router::new().nest_service("/anthropic", model).fallback_service(router(control)))
+    // `nest_service` takes the prefix off, so the layer sees the model API's own paths; callbacks keep theirs.
+    Ok(Router::new()
+        .nest_service("/anthropic", model)
+        .route_service(&format!("{}/{{*token}}", callbacks.path_prefix()), callbacks.service())
+        .fallback_service(router(control)))
 }
 
 type HttpsClient = Client<HttpsConnector<HttpConnector>, Body>;

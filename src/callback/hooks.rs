@@ -19,8 +19,6 @@ use crate::time::Timestamp;
 
 /// How often another token is drawn when the prefix of the first one is taken within its session.
 const DRAWS: usize = 8;
-/// The most tokens of one page of a list.
-pub(crate) const PAGE: usize = 500;
 
 /// One-time callbacks: issues them, takes them in, and holds what they brought. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -177,7 +175,7 @@ impl TmpHooks {
         Err(IssueError::TooMany)
     }
 
-    /// The session's callbacks in the order in which they were issued, at most 500, after the one with the hash `after`.
+    /// The session's callbacks in the order in which they were issued, at most `limit`, after the one with the hash `after`.
     ///
     /// # Errors
     /// When the store fails.
@@ -187,7 +185,6 @@ impl TmpHooks {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ListedHook>, StoreError> {
-        let limit = limit.min(PAGE);
         let records = self.inner.store.tokens(session.clone(), after.map(str::to_owned), limit).await?;
         let now = Timestamp::now();
         Ok(records.into_iter().map(|record| ListedHook::of(record, now)).collect())
@@ -239,6 +236,11 @@ impl TmpHooks {
                 }
             }
         }
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        *self.inner.closed.borrow()
     }
 
     /// Ends what waits without an end (readers of inboxes, the sweeping), for a service that stops. Callbacks are still

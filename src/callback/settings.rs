@@ -117,7 +117,8 @@ impl Settings {
     pub(super) fn granted(&self, asked: Option<i64>) -> i64 {
         let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         // Not `clamp`, which panics when the bounds cross.
-        asked.unwrap_or(seconds(self.ttl)).max(seconds(self.min_ttl)).min(seconds(self.max_ttl))
+        let within = |asked: i64| asked.max(seconds(self.min_ttl)).min(seconds(self.max_ttl));
+        asked.map_or(seconds(self.ttl), within)
     }
 }
 

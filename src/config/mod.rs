@@ -18,6 +18,8 @@ mod show;
 mod sources;
 
 pub use error::{ConfigError, ConfigErrors};
-pub use model::{Config, LogConfig, LogFormat, RouteConfig, Scheme, TlsFiles, UpstreamTarget};
+pub use model::{
+    Config, DeliveryConfig, LogConfig, LogFormat, RouteConfig, Scheme, TlsFiles, TmpHooksConfig, UpstreamTarget,
+};
 pub use schema::schema;
 pub use sources::HookSources;

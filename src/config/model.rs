@@ -11,6 +11,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::document::Node;
 use super::sources::HookSources;
+use crate::callback::Settings;
 use crate::dispatch::{Connection, HyperTransport};
 use crate::hooks::HookSet;
 use crate::limits::Limits;
@@ -36,6 +37,10 @@ pub struct Config {
     pub hook_sources: HookSources,
     /// Whether hooks are dispatched at all.
     pub hooks_mode: HooksMode,
+    /// One-time callbacks.
+    pub tmp_hooks: TmpHooksConfig,
+    /// What becomes of the messages of callbacks.
+    pub delivery: DeliveryConfig,
     /// The tools that delegate to sub-agents.
     pub subagents: Vec<Subagent>,
     /// What handlers are reached with, by the name that they refer to.
@@ -67,6 +72,24 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+/// One-time callbacks.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TmpHooksConfig {
+    /// How they are issued and taken, the controller included.
+    pub settings: Settings,
+    /// Whether the callback route needs no login.
+    pub allow_unauthenticated: bool,
+}
+
+/// What becomes of the messages of callbacks, beside the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeliveryConfig {
+    /// How long the end of a turn is held back while a callback is open; zero: not at all.
+    pub hold_stop: Duration,
+}
+
 /// One route: which requests it takes and where they go.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -79,6 +102,8 @@ pub struct RouteConfig {
     pub path_prefix: String,
     /// Where the requests go; never empty, several are taken in turn.
     pub upstreams: Vec<UpstreamTarget>,
+    /// Whether the model is offered the tool that asks for a callback.
+    pub tmp_hooks: bool,
     /// The longest time to connect, TLS included.
     pub connect_timeout: Duration,
     /// The longest time from the whole request sent to the first byte of the answer.

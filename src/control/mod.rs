@@ -1,4 +1,4 @@
-//! The control surface: audit records, health and metrics, as one Tower service.
+//! The control surface: audit records, one-time callbacks, health and metrics, as one Tower service.
 //!
 //! | path | answer |
 //! |---|---|
@@ -7,20 +7,29 @@
 //! | `GET /metrics` | metrics in Prometheus' text form |
 //! | `GET /hookgate/v1/audit` | the audit records of all sessions |
 //! | `GET /hookgate/v1/sessions/{id}/hooks` | the audit records of a session; also `/api/sessions/{id}/hooks` |
+//! | `POST /hookgate/v1/sessions/{id}/tmp-hooks` | issues a one-time callback |
+//! | `GET /hookgate/v1/sessions/{id}/tmp-hooks` | lists those of a session, without their tokens |
+//! | `DELETE /hookgate/v1/sessions/{id}/tmp-hooks/{hash}` | takes one back |
+//! | `GET /hookgate/v1/sessions/{id}/inbox` | the messages that callbacks brought, as a list or as server-sent events |
 //!
 //! Every error is RFC 9457 problem+json with a sentence that says what to do. Nothing here asks who the client is: a
 //! host serves it where only those who may read the records can reach it.
 
 mod audit;
 mod health;
+mod inbox;
 mod problem;
+mod query;
+mod session;
+mod tmp_hooks;
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{delete, get};
 use http::{Method, StatusCode, Uri, header};
 
 use self::problem::Problem;
 use crate::audit::AuditLog;
+use crate::callback::TmpHooks;
 
 pub use health::{Metrics, MetricsError, Readiness};
 
@@ -29,6 +38,8 @@ pub use health::{Metrics, MetricsError, Readiness};
 pub struct ControlState {
     /// The records.
     pub audit: AuditLog,
+    /// The callbacks and what they brought.
+    pub tmp_hooks: TmpHooks,
     /// Whether new requests are welcome; the host sets it.
     pub readiness: Readiness,
     /// The numbers.
@@ -38,12 +49,20 @@ pub struct ControlState {
 /// The control surface as a service. It answers every path: with 404 those that it does not have.
 ///
 /// ```
+/// use std::sync::Arc;
 /// use hookgate::audit::AuditLog;
+/// use hookgate::callback::{Settings, TmpHooks, TokenKey};
+/// use hookgate::store::MemoryStore;
 /// use hookgate::control::{ControlState, Metrics, Readiness, router};
 /// use tower::ServiceExt as _;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-/// let state = ControlState { audit: AuditLog::new(500, 1000), readiness: Readiness::new(), metrics: Metrics::detached() };
+/// let state = ControlState {
+///     audit: AuditLog::new(500, 1000),
+///     tmp_hooks: TmpHooks::new(Settings::default(), Arc::new(MemoryStore::new()), TokenKey::random(), None),
+///     readiness: Readiness::new(),
+///     metrics: Metrics::detached(),
+/// };
 /// let request = http::Request::get("/healthz").body(axum::body::Body::empty()).unwrap();
 /// let answer = router(state).oneshot(request).await.unwrap();
 /// assert_eq!(answer.status(), 200);
@@ -57,6 +76,9 @@ pub fn router(state: ControlState) -> Router {
         .route("/hookgate/v1/audit", get(audit::of_all))
         .route("/hookgate/v1/sessions/{id}/hooks", get(audit::of_session))
         .route("/api/sessions/{id}/hooks", get(audit::of_session))
+        .route("/hookgate/v1/sessions/{id}/tmp-hooks", get(tmp_hooks::list).post(tmp_hooks::issue))
+        .route("/hookgate/v1/sessions/{id}/tmp-hooks/{hash}", delete(tmp_hooks::revoke))
+        .route("/hookgate/v1/sessions/{id}/inbox", get(inbox::read))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .with_state(state)
@@ -82,8 +104,8 @@ async fn not_found(uri: Uri) -> Problem {
         "not-found",
         "There is nothing here",
         format!(
-            "The control surface has no path {}. It has /healthz, /readyz, /metrics, /hookgate/v1/audit and \
-             /hookgate/v1/sessions/{{id}}/hooks.",
+            "The control surface has no path {}. It has /healthz, /readyz, /metrics, /hookgate/v1/audit and, below \
+             /hookgate/v1/sessions/{{id}}, /hooks, /tmp-hooks and /inbox.",
             uri.path()
         ),
     )

@@ -4,6 +4,8 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 
+use crate::store::StoreError;
+
 /// An error answer.
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -26,6 +28,13 @@ impl Problem {
     /// A question that cannot be answered as it was asked.
     pub(super) fn bad_request(detail: impl Into<String>) -> Self {
         Problem::new(StatusCode::BAD_REQUEST, "bad-request", "The request cannot be understood", detail)
+    }
+
+    /// A store that failed; the log says how.
+    pub(super) fn store(error: StoreError) -> Self {
+        tracing::error!(%error, "the control surface has no answer");
+        let detail = "The store of callbacks failed, and the log says how; try again.";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store", "The store failed", detail)
     }
 
     /// Adds a member for programs.

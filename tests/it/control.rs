@@ -1,11 +1,14 @@
 //! The control surface over a socket.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use hookgate::audit::{AuditLog, AuditOutcome, AuditRecord};
+use hookgate::callback::{Settings, TmpHooks, TokenKey};
 use hookgate::control::{ControlState, Metrics, Readiness, owns, router};
 use hookgate::hooks::{Event, Occasion, Plane};
 use hookgate::id::SessionKey;
+use hookgate::store::MemoryStore;
 use hookgate::time::Timestamp;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,7 +25,8 @@ async fn serve() -> Served {
 }
 
 async fn serve_with(metrics: Metrics) -> Served {
-    let state = ControlState { audit: AuditLog::new(1000, 100), readiness: Readiness::new(), metrics };
+    let tmp_hooks = TmpHooks::new(Settings::default(), Arc::new(MemoryStore::new()), TokenKey::random(), None);
+    let state = ControlState { audit: AuditLog::new(1000, 100), tmp_hooks, readiness: Readiness::new(), metrics };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let served = Served {
         address: listener.local_addr().unwrap(),

@@ -57,7 +57,10 @@ async fn the_server_layer_denies_a_call() -> Result<(), BoxError> {
     let gate = gate(server_layer::hooks("hooks.json", &document([policy.hook("PreToolUse")]))?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
-    let server = tokio::spawn(axum::serve(listener, server_layer::app(gate, model.url().parse()?)?).into_future());
+    let server = tokio::spawn(
+        axum::serve(listener, server_layer::app(gate, server_layer::callbacks(&url)?, model.url().parse()?)?)
+            .into_future(),
+    );
 
     let notes = Arc::new(std::sync::Mutex::new(Vec::new()));
     let kept = notes.clone();

@@ -3,6 +3,8 @@
 #[cfg(any(feature = "client", feature = "pingora"))]
 mod away;
 #[cfg(feature = "cli")]
+mod callback;
+#[cfg(feature = "cli")]
 mod cli_config;
 #[cfg(feature = "cli")]
 mod cli_hooks;

@@ -106,6 +106,11 @@ impl Wire<TcpStream> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    /// Sends nothing more, and can still read.
+    pub(crate) async fn finish(&mut self) {
+        within("the end of sending", self.stream.shutdown()).await.unwrap();
+    }
+
     pub(crate) fn new(stream: S) -> Self {
         Wire { stream, unread: Vec::new() }
     }

@@ -1,5 +1,6 @@
 //! From what was typed to what can be used: rules between keys, files, and references.
 
+mod callbacks;
 mod connections;
 mod listeners;
 mod references;
@@ -43,6 +44,7 @@ pub(super) fn build(root: &Root, effective: Node, around: &Surroundings<'_>, pro
         problems.join(errors);
         HookSet::empty()
     });
+    let (tmp_hooks, delivery) = callbacks::resolve(root, problems);
     Config {
         listen: root.server.listen.0.iter().map(|address| **address).collect(),
         tls: root.server.tls.as_ref().and_then(|files| around.folder.tls(files, problems)),
@@ -52,6 +54,8 @@ pub(super) fn build(root: &Root, effective: Node, around: &Surroundings<'_>, pro
         hooks,
         hook_sources: sources,
         hooks_mode: root.hooks.mode,
+        tmp_hooks,
+        delivery,
         subagents: root.subagents.iter().map(subagent).collect(),
         connections,
         limits: limits(&root.limits, &root.hooks, root.audit.per_session),

@@ -13,7 +13,7 @@ use crate::config::model::{RouteConfig, Scheme};
 use crate::{OnDeny, Route as CoreRoute, RouteKind};
 
 /// Paths that the control surface answers.
-const CONTROL_PATHS: [&str; 5] = ["/hookgate", "/api/sessions", "/healthz", "/readyz", "/metrics"];
+pub(super) const CONTROL_PATHS: [&str; 5] = ["/hookgate", "/api/sessions", "/healthz", "/readyz", "/metrics"];
 
 /// The routes, in the order in which they are tried.
 pub(super) fn resolve(root: &Root, around: &Surroundings<'_>, problems: &mut Problems) -> Vec<RouteConfig> {
@@ -30,6 +30,10 @@ pub(super) fn resolve(root: &Root, around: &Surroundings<'_>, problems: &mut Pro
                 format!("{control} belongs to the control surface; [server] control_listen would move that away");
             route.path_prefix.reject(problems, message);
         }
+        if starts_with(&route.path_prefix, &root.tmp_hooks.path_prefix.0) {
+            let message = "one-time callbacks come in there; [tmp_hooks] path_prefix would move them away";
+            route.path_prefix.reject(problems, message);
+        }
         if let Some(route) = resolve_one(route, root.hooks.on_deny, around, problems) {
             routes.push(route);
         }
@@ -39,7 +43,7 @@ pub(super) fn resolve(root: &Root, around: &Surroundings<'_>, problems: &mut Pro
 }
 
 /// Whether a path is, or is below, another.
-fn starts_with(path: &str, start: &str) -> bool {
+pub(super) fn starts_with(path: &str, start: &str) -> bool {
     path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -84,6 +88,7 @@ fn resolve_one(
         host: route.host.as_ref().map(|host| host.to_string()),
         path_prefix: route.path_prefix.to_string(),
         upstreams,
+        tmp_hooks: route.tmp_hooks,
         connect_timeout: route.connect_timeout,
         first_byte_timeout: route.first_byte_timeout,
         idle_timeout: route.idle_timeout,
@@ -107,6 +112,11 @@ fn refuse_what_would_have_no_effect(route: &Route, problems: &mut Problems) {
     let plain = route.upstream.0.iter().all(|url| url.0.scheme == Scheme::Http);
     if plain && (route.ca_file.is_some() || route.client_cert.is_some()) {
         route.upstream.reject(problems, "ca_file and client_cert need an https upstream");
+    }
+    if route.kind == RouteKind::Passthrough && route.tmp_hooks {
+        route
+            .name
+            .reject(problems, "tmp_hooks has no effect on a passthrough route; remove it or use kind = \"model\"");
     }
     if route.kind == RouteKind::Passthrough && (!route.allow_uninspected.is_empty() || route.on_deny.is_some()) {
         route.name.reject(

@@ -1,6 +1,7 @@
 //! Every key of the configuration file. Nothing else says what a key is called, accepts or means.
 
 mod auth;
+mod callbacks;
 mod text;
 
 use std::net::SocketAddr;
@@ -14,7 +15,8 @@ use crate::limits::Limits;
 use crate::{HooksMode, OnDeny, RouteKind};
 
 pub(super) use auth::AuthMode;
-pub(super) use text::{EnvName, Hostname, Name, PathPrefix, Pointer, UpstreamUrl};
+pub(super) use callbacks::{Delivery, TmpHooks};
+pub(super) use text::{EnvName, Hostname, Name, PathPrefix, Pointer, TrustedHost, UpstreamUrl};
 
 section! {
     /// The whole file.
@@ -27,6 +29,10 @@ section! {
         hooks: Hooks = Value::table(),
         /// Which requests go where. Without any, three model routes: /anthropic, /openai and /gemini.
         routes: At<Vec<Route>> = default_routes(),
+        /// One-time callbacks: URLs that a worker calls once to wake a session.
+        tmp_hooks: TmpHooks = Value::table(),
+        /// What becomes of the messages that callbacks bring.
+        delivery: Delivery = Value::table(),
         /// The tools with which an agent delegates to a sub-agent.
         subagents: Vec<Subagent> = default_subagents(),
         /// What handlers, logs and the audit do not get to see of a tool's input and result.
@@ -51,6 +57,8 @@ section! {
         tls: Option<CertificateAndKey>,
         /// Own addresses for the control surface (health, metrics, audit). Without any it is served on every listener.
         control_listen: OneOrMany<At<SocketAddr>> = Value::none(),
+        /// The names under which the outside reaches this hookgate; the origin of callbacks is derived from them.
+        trusted_hosts: Vec<TrustedHost> = Value::none(),
         /// How long answers that are under way may go on after SIGTERM.
         shutdown_grace: Duration [0..=86_400_000] = "30s",
     }
@@ -117,6 +125,8 @@ section! {
         path_prefix: At<PathPrefix>,
         /// The server behind the route, or a list of servers that are taken in turn.
         upstream: At<OneOrMany<At<UpstreamUrl>>>,
+        /// Whether the model is offered the tool request_tmp_hook, with which it asks for a one-time callback.
+        tmp_hooks: bool = false,
         /// Starts of paths that pass although hookgate cannot inspect what they carry.
         allow_uninspected: Vec<PathPrefix> = Value::none(),
         /// What a denied tool call does to the answer; without it as in [hooks].

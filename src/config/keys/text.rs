@@ -80,6 +80,19 @@ checked_text!(
 );
 
 checked_text!(
+    /// A host as it is reached from outside.
+    TrustedHost, "a host name or address, with or without a port, such as \"agents.example.com\"", secret: false,
+    |text| {
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port.parse::<u16>().ok()?)),
+            _ => (text, None),
+        };
+        let host = Host::parse(host).ok()?;
+        Some(port.map_or_else(|| host.to_string(), |port| format!("{host}:{port}")))
+    }
+);
+
+checked_text!(
     /// The start of paths: empty for `/`, else without a slash at the end.
     PathPrefix, "the start of a path, such as \"/anthropic\": plain letters, no empty, \".\" or \"..\" steps", secret: false,
     |text| {

@@ -30,8 +30,13 @@ pub(super) async fn serve(session: &mut Session, router: &Router, mut head: requ
     };
     head.uri = uri;
     let request = Request::from_parts(head, axum::body::Body::from(body.freeze()));
-    // A router answers everything; its error type has no values.
-    let Ok(response) = router.clone().oneshot(request).await;
+    let response = tokio::select! {
+        biased;
+        // A router answers everything; its error type has no values.
+        Ok(response) = router.clone().oneshot(request) => response,
+        // Whoever left while it was waited for a message does not take it.
+        gone = respond::client_gone(session) => return Err(gone),
+    };
     respond::answer(session, response.map(Body::wrap)).await
 }
 

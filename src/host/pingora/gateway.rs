@@ -13,6 +13,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 use tokio::sync::mpsc;
 
+use super::callbacks::Callbacks;
 use super::passthrough::Passing;
 use super::problem::problem;
 use super::routes::{Found, Table};
@@ -32,6 +33,8 @@ pub(super) const NO_URI: &str = "the request path is not a valid URI";
 pub(super) struct Gateway {
     pub(super) core: Hookgate,
     pub(super) table: Table<Arc<Mount>>,
+    /// The one-time callbacks; `None` where only the control surface is served.
+    pub(super) callbacks: Option<Callbacks>,
     pub(super) control: Router,
     /// Tells the server, by being dropped, that no connection is left.
     pub(super) _alive: mpsc::Sender<()>,
@@ -74,6 +77,11 @@ impl Gateway {
             return answered(respond::answer(session, problem(StatusCode::BAD_REQUEST, objection)).await);
         }
         let (path, query) = split_target(request);
+        // Before any route, and in whatever way the path is written: what is meant for a callback reaches nothing else.
+        if let Some(callbacks) = self.callbacks.as_ref().filter(|callbacks| callbacks.concern(&path)) {
+            context.label = "callback".into();
+            return answered(callbacks.serve(session, &path).await);
+        }
         let found = match self.table.find(authority(request), &path) {
             Ok(Some(found)) => found,
             Ok(None) => {

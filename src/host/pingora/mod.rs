@@ -3,11 +3,13 @@
 //! Inspected exchanges are driven from pingora's request filter, since its answer filters cannot wait for a verdict; what
 //! passes uninspected goes through pingora's own phases.
 
+mod callbacks;
 mod control;
 mod driven;
 mod error;
 mod framing;
 mod gateway;
+mod on_demand;
 mod passthrough;
 mod path;
 mod problem;
@@ -27,6 +29,7 @@ use tokio::sync::watch;
 
 pub use self::error::ServeError;
 use self::server::{Server, Stop};
+use crate::callback::TmpHooks;
 use crate::config::Config;
 use crate::control::Metrics;
 
@@ -59,6 +62,7 @@ pub fn serve(config: Config) -> Result<(), ServeError> {
 pub struct Proxy {
     addresses: Vec<SocketAddr>,
     control_addresses: Vec<SocketAddr>,
+    tmp_hooks: TmpHooks,
     stop: watch::Sender<Stop>,
     reload: Box<dyn Fn() + Send + Sync>,
     thread: Option<JoinHandle<Result<(), ServeError>>>,
@@ -75,6 +79,7 @@ impl Proxy {
         Ok(Proxy {
             addresses: server.addresses(),
             control_addresses: server.control_addresses(),
+            tmp_hooks: server.tmp_hooks().clone(),
             stop,
             reload: Box::new(server.reload()),
             thread: Some(std::thread::spawn(move || server.run(stopped))),
@@ -89,6 +94,11 @@ impl Proxy {
     /// Where the control surface listens, if it has addresses of its own.
     pub fn control_addresses(&self) -> &[SocketAddr] {
         &self.control_addresses
+    }
+
+    /// Its one-time callbacks, for a program that issues them itself.
+    pub fn tmp_hooks(&self) -> &TmpHooks {
+        &self.tmp_hooks
     }
 
     /// Reads the hook documents and the certificate again, as SIGHUP does for [`serve`]. What cannot be used is logged

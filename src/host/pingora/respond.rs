@@ -79,6 +79,21 @@ pub(super) async fn refuse(session: &mut Session, response: Response<crate::body
     Ok(())
 }
 
+/// Like [`refuse`], but the answer does not wait for any of the body, and the connection ends with it. `sending`: the client
+/// has begun to send, or will without being asked.
+pub(super) async fn refuse_at_once(
+    session: &mut Session,
+    response: Response<crate::body::Body>,
+    sending: bool,
+) -> Result<()> {
+    session.set_keepalive(None);
+    answer(session, response).await?;
+    if sending {
+        linger(session).await;
+    }
+    Ok(())
+}
+
 /// The length that the request declares.
 pub(super) fn declared_length(session: &Session) -> Option<u64> {
     session.req_header().headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()

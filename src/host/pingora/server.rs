@@ -19,6 +19,7 @@ use super::ServeError;
 use super::gateway::Gateway;
 use super::setup::{Setup, Site};
 use super::tls::Certificate;
+use crate::callback::TmpHooks;
 use crate::config::Config;
 use crate::control::Metrics;
 
@@ -65,6 +66,7 @@ impl Server {
         let runtime =
             Builder::new_multi_thread().thread_name("hookgate").enable_all().build().map_err(ServeError::runtime)?;
         runtime.spawn(async move { metrics.keep_up().await });
+        runtime.spawn(setup.tmp_hooks().sweeping());
         Ok(Server { runtime, listeners, control_listeners, certificate, setup, grace: config.shutdown_grace })
     }
 
@@ -88,6 +90,11 @@ impl Server {
                 tracing::error!(%error, "the certificate was not reloaded; the old one stays");
             }
         }
+    }
+
+    /// The one-time callbacks.
+    pub(super) fn tmp_hooks(&self) -> &TmpHooks {
+        self.setup.tmp_hooks()
     }
 
     /// The runtime, for what belongs to the process as a whole.
@@ -120,6 +127,7 @@ impl Server {
         self.runtime.block_on(async {
             let _ = stop.wait_for(|stop| *stop != Stop::No).await;
             self.setup.readiness().set(false);
+            self.setup.tmp_hooks().close();
             let _ = shutdown.send(true);
             tokio::select! {
                 _ = gone.recv() => {}

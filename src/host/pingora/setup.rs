@@ -8,12 +8,16 @@ use pingora::connectors::http::Connector;
 use tokio::sync::mpsc;
 
 use super::ServeError;
+use super::callbacks::Callbacks;
 use super::gateway::{Gateway, Mount};
 use super::routes::{Entry, Table};
 use super::upstream::RouteUpstream;
 use crate::Hookgate;
+use crate::callback::{TmpHooks, TokenKey};
 use crate::config::{Config, HookSources, RouteConfig};
 use crate::control::{self, ControlState, Metrics, Readiness};
+use crate::dispatch::HyperTransport;
+use crate::store::MemoryStore;
 
 /// What one listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,7 @@ pub(super) enum Site {
 pub(super) struct Setup {
     core: Hookgate,
     control: Router,
+    tmp_hooks: TmpHooks,
     readiness: Readiness,
     mounts: Vec<(RouteConfig, Arc<Mount>)>,
     sources: HookSources,
@@ -37,22 +42,34 @@ pub(super) struct Setup {
 
 impl Setup {
     pub(super) fn new(config: &Config, metrics: Metrics, pool_size: usize) -> Result<Self, ServeError> {
-        let core = core(config);
+        let transport = Arc::new(config.transport());
+        let core = core(config, transport.clone());
+        let settings = config.tmp_hooks.settings.clone();
+        let tmp_hooks = TmpHooks::new(settings, Arc::new(MemoryStore::new()), TokenKey::random(), Some(transport));
         let readiness = Readiness::new();
-        let control =
-            control::router(ControlState { audit: core.audit().clone(), readiness: readiness.clone(), metrics });
+        let control = control::router(ControlState {
+            audit: core.audit().clone(),
+            tmp_hooks: tmp_hooks.clone(),
+            readiness: readiness.clone(),
+            metrics,
+        });
         let connector = Arc::new(Connector::new(Some(ConnectorOptions::new(pool_size))));
         let mut mounts = Vec::new();
         for (group, route) in (1..).zip(&config.routes) {
             let upstream = RouteUpstream::new(route, connector.clone(), group)?;
             mounts.push((route.clone(), Arc::new(Mount { route: route.route.clone(), upstream })));
         }
-        Ok(Setup { core, control, readiness, mounts, sources: config.hook_sources.clone() })
+        Ok(Setup { core, control, tmp_hooks, readiness, mounts, sources: config.hook_sources.clone() })
     }
 
     /// Says whether new requests are welcome.
     pub(super) fn readiness(&self) -> &Readiness {
         &self.readiness
+    }
+
+    /// The one-time callbacks.
+    pub(super) fn tmp_hooks(&self) -> &TmpHooks {
+        &self.tmp_hooks
     }
 
     /// What a listener of that kind runs. `alive` is held as long as the gateway is.
@@ -65,7 +82,8 @@ impl Setup {
             route: mount.clone(),
         });
         let table = Table::new(own, entries.collect());
-        Gateway { core: self.core.clone(), table, control: self.control.clone(), _alive: alive }
+        let callbacks = (site != Site::Control).then(|| Callbacks::new(&self.tmp_hooks));
+        Gateway { core: self.core.clone(), table, callbacks, control: self.control.clone(), _alive: alive }
     }
 
     /// The upstreams, for their health checks.
@@ -87,12 +105,12 @@ impl Setup {
     }
 }
 
-fn core(config: &Config) -> Hookgate {
+fn core(config: &Config, transport: Arc<HyperTransport>) -> Hookgate {
     Hookgate::builder()
         .hooks(config.hooks.clone())
         .limits(config.limits.clone())
         .subagents(config.subagents.clone())
         .hooks_mode(config.hooks_mode)
-        .transport(Arc::new(config.transport()))
+        .transport(transport)
         .build()
 }
