@@ -94,7 +94,8 @@ pub struct DeliveryConfig {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RouteConfig {
-    /// What the core has to know of it: its unique name, its kind, what may pass, what a denial does.
+    /// What the core has to know of it: its unique name, its kind, what may pass, what a denial does, whether callbacks are
+    /// offered.
     pub route: Arc<Route>,
     /// Only requests for this host, in lower case and without a port; `None`: every host.
     pub host: Option<String>,
@@ -102,8 +103,6 @@ pub struct RouteConfig {
     pub path_prefix: String,
     /// Where the requests go; never empty, several are taken in turn.
     pub upstreams: Vec<UpstreamTarget>,
-    /// Whether the model is offered the tool that asks for a callback.
-    pub tmp_hooks: bool,
     /// The longest time to connect, TLS included.
     pub connect_timeout: Duration,
     /// The longest time from the whole request sent to the first byte of the answer.

@@ -88,7 +88,6 @@ fn resolve_one(
         host: route.host.as_ref().map(|host| host.to_string()),
         path_prefix: route.path_prefix.to_string(),
         upstreams,
-        tmp_hooks: route.tmp_hooks,
         connect_timeout: route.connect_timeout,
         first_byte_timeout: route.first_byte_timeout,
         idle_timeout: route.idle_timeout,
@@ -102,7 +101,8 @@ fn core(route: &Route, on_deny: OnDeny) -> CoreRoute {
     match route.kind {
         RouteKind::Model => CoreRoute::model(&route.name)
             .allow_uninspected(route.allow_uninspected.iter().map(|path| path.to_string()))
-            .on_deny(route.on_deny.unwrap_or(on_deny)),
+            .on_deny(route.on_deny.unwrap_or(on_deny))
+            .tmp_hooks(route.tmp_hooks),
         RouteKind::Passthrough => CoreRoute::passthrough(&route.name),
     }
 }

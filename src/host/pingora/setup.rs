@@ -43,9 +43,10 @@ pub(super) struct Setup {
 impl Setup {
     pub(super) fn new(config: &Config, metrics: Metrics, pool_size: usize) -> Result<Self, ServeError> {
         let transport = Arc::new(config.transport());
-        let core = core(config, transport.clone());
         let settings = config.tmp_hooks.settings.clone();
-        let tmp_hooks = TmpHooks::new(settings, Arc::new(MemoryStore::new()), TokenKey::random(), Some(transport));
+        let store = Arc::new(MemoryStore::new());
+        let tmp_hooks = TmpHooks::new(settings, store, TokenKey::random(), Some(transport.clone()));
+        let core = core(config, transport, tmp_hooks.clone());
         let readiness = Readiness::new();
         let control = control::router(ControlState {
             audit: core.audit().clone(),
@@ -105,12 +106,13 @@ impl Setup {
     }
 }
 
-fn core(config: &Config, transport: Arc<HyperTransport>) -> Hookgate {
+fn core(config: &Config, transport: Arc<HyperTransport>, tmp_hooks: TmpHooks) -> Hookgate {
     Hookgate::builder()
         .hooks(config.hooks.clone())
         .limits(config.limits.clone())
         .subagents(config.subagents.clone())
         .hooks_mode(config.hooks_mode)
         .transport(transport)
+        .callbacks(tmp_hooks, config.delivery.hold_stop)
         .build()
 }
