@@ -46,6 +46,12 @@ mod pingora_pass;
 mod pingora_refusals;
 #[cfg(feature = "pingora")]
 mod pingora_tls;
+#[cfg(feature = "pingora")]
+mod pingora_tls_kit;
+#[cfg(feature = "pingora")]
+mod pingora_trailers;
+#[cfg(feature = "pingora")]
+mod pingora_upgrade;
 
 mod laws;
 mod layering;

@@ -102,7 +102,7 @@ impl Gateway {
         head.uri = uri;
         match self.core.plan(&mount.route, &head) {
             Plan::Pass => {
-                context.passing = Some(Passing::new(mount.clone(), format!("{rest}{query}")));
+                context.passing = Some(Passing::new(mount.clone(), format!("{rest}{query}"), session.req_header()));
                 Ok(false)
             }
             Plan::Refuse(response) => answered(respond::refuse(session, response).await),
@@ -178,9 +178,15 @@ impl ProxyHttp for Gateway {
         context.passing.as_ref().map_or(Ok(()), |passing| passing.request(&self.core, request))
     }
 
-    async fn response_filter(&self, _: &mut Session, response: &mut ResponseHeader, _: &mut Context) -> Result<()> {
-        Passing::response(response);
-        Ok(())
+    async fn response_filter(
+        &self,
+        session: &mut Session,
+        response: &mut ResponseHeader,
+        context: &mut Context,
+    ) -> Result<()> {
+        let http2 = session.as_downstream().is_http2();
+        let passing = context.passing.as_ref();
+        passing.map_or(Ok(()), |passing| passing.response(response, http2)).map_err(|error| error.into_up())
     }
 
     fn fail_to_connect(&self, _: &mut Session, _: &HttpPeer, context: &mut Context, error: Box<Error>) -> Box<Error> {

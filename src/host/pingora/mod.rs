@@ -17,6 +17,7 @@ mod server;
 mod setup;
 mod signals;
 mod tls;
+mod upgrade;
 mod upstream;
 
 use std::fmt;

@@ -32,7 +32,7 @@ pub(in crate::host::pingora) fn strip_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Removes a header and keeps the others in order, which [`HeaderMap::remove`] does not.
-fn remove(headers: &mut HeaderMap, name: &HeaderName) {
+pub(in crate::host::pingora) fn remove(headers: &mut HeaderMap, name: &HeaderName) {
     if !headers.contains_key(name) {
         return;
     }

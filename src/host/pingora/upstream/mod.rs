@@ -15,7 +15,7 @@ pub(super) mod trust;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use pingora::ErrorType;
 use pingora::connectors::http::Connector;
 use pingora::upstreams::peer::HttpPeer;
@@ -158,7 +158,12 @@ impl Inner {
                 *response.headers_mut() = head.headers;
                 *response.version_mut() = Version::HTTP_11;
             }
-            over = session.as_http1().is_some() && session.response_done();
+            let http1 = session.as_http1().is_some();
+            if http1 {
+                // pingora drops the trailers of an HTTP/1.1 answer: none may be promised.
+                headers::remove(response.headers_mut(), &header::TRAILER);
+            }
+            over = http1 && session.response_done();
         }
         headers::strip_hop_by_hop(response.headers_mut());
         if over {
