@@ -1,74 +1,10 @@
 //! `run`.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::io::Read;
+use std::net::TcpListener;
 
-use crate::cli_support::{command, policy};
+use crate::cli_support::{Running, policy};
 use crate::config_support::Folder;
-
-/// Longer than anything here takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// `hookgate run` with a log in JSON. It ends with the test, whatever becomes of that.
-struct Running {
-    process: Child,
-    log: Receiver<serde_json::Value>,
-    address: String,
-}
-
-impl Running {
-    fn start(folder: &Folder) -> Self {
-        let mut command = command(&folder.path(""), &["run"]);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        let (send, log) = channel();
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                let record = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"));
-                let _ = send.send(record);
-            }
-        });
-        let mut running = Running { process, log, address: String::new() };
-        running.address = running.logged("listening")["address"].as_str().unwrap().to_owned();
-        running
-    }
-
-    /// Waits for the record with that message.
-    fn logged(&self, message: &str) -> serde_json::Value {
-        loop {
-            let record =
-                self.log.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nothing was logged of {message:?}"));
-            if record["message"] == message {
-                return record;
-            }
-        }
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-    }
-
-    /// The whole answer to a request on a connection of its own.
-    fn ask(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 #[test]
 fn run_greets_serves_and_ends_on_sigterm() {

@@ -10,6 +10,8 @@ mod cli_hooks;
 mod cli_run;
 #[cfg(feature = "cli")]
 mod cli_support;
+#[cfg(feature = "cli")]
+mod cli_upstreams;
 #[cfg(feature = "config")]
 mod config_connections;
 #[cfg(feature = "config")]

@@ -58,7 +58,7 @@ impl RouteUpstream {
         let trust = Trust::load(route)?;
         let targets = route.upstreams.iter().map(|target| Target::new(target.clone(), route, &trust, group)).collect();
         Ok(RouteUpstream(Arc::new(Inner {
-            targets: Targets::new(targets),
+            targets: Targets::new(targets, route.check_interval),
             connector,
             own_headers: route.headers.clone(),
             times: Times { first_byte: route.first_byte_timeout, idle: route.idle_timeout },
