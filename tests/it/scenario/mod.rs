@@ -14,6 +14,7 @@ mod post;
 mod prompt;
 mod provider;
 mod stage;
+mod stalled;
 mod stop;
 mod streaming;
 mod subagent;
@@ -209,6 +210,9 @@ suite! {
             in_the_middle_of_a_stream;
         history:
             a_retry_goes_on_after_the_rounds_that_are_done;
+        stalled:
+            a_client_that_never_reads_holds_up_itself_alone,
+            nor_does_one_that_gets_text_alone;
         streaming:
             text_comes_before_the_answer_ends,
             a_call_is_decided_before_its_block,
