@@ -27,6 +27,10 @@ mod config_support;
 #[cfg(feature = "control")]
 mod control;
 #[cfg(feature = "client")]
+mod dispatch_claude_code;
+#[cfg(feature = "client")]
+mod dispatch_contract;
+#[cfg(feature = "client")]
 mod dispatch_failures;
 #[cfg(feature = "client")]
 mod dispatch_http;
