@@ -278,6 +278,30 @@ async fn observers_fail_open_in_every_way() {
     }
 }
 
+/// An MCP tool is named alone or with its server, always whole.
+#[tokio::test]
+async fn matchers_name_mcp_tools_in_two_ways() {
+    let server = PolicyServer::start(|_| Reply::pass()).await;
+    let url = server.url();
+    let matchers = ["remember", "mcp__notes__remember", "mcp__other__remember", "Remember", "rememb", "notes"];
+    let matchers = matchers.map(|name| format!(r#""matcher":["{name}"]"#));
+    let ids = ["bare", "full", "elsewhere", "case", "part", "server"];
+    let handlers: Vec<_> = ids.iter().zip(&matchers).map(|(id, more)| (*id, &*url, &**more)).collect();
+    let hooks = hooks(Event::PreToolUse, &handlers);
+    for (name, from) in [("mcp__notes__remember", None), ("remember", Some("notes"))] {
+        let dispatcher = dispatcher(HyperTransport::new());
+        let occasion = hookgate::hooks::Occasion {
+            name: Some(name.into()),
+            server: from.map(Into::into),
+            ..occasion(Event::PreToolUse)
+        };
+        dispatcher.gate(&hooks, &occasion, tool_input("{}"), None).await;
+        let records = records(&dispatcher);
+        let asked: Vec<_> = records.iter().map(|record| record.handler_id.as_deref().unwrap()).collect();
+        assert_eq!(asked, ["bare", "full"], "{name}");
+    }
+}
+
 /// What is only told is cut on a character boundary and says so.
 #[tokio::test]
 async fn observed_text_is_cut() {
