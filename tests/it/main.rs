@@ -35,6 +35,8 @@ mod dispatch_failures;
 #[cfg(feature = "client")]
 mod dispatch_http;
 #[cfg(feature = "client")]
+mod dispatch_http2;
+#[cfg(feature = "client")]
 mod dispatch_observe;
 #[cfg(feature = "client")]
 mod dispatch_policy;
