@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use crate::config_support::Folder;
@@ -53,7 +53,7 @@ impl Running {
         let mut command = command(&folder.path(""), &["run"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        let (send, log) = channel();
+        let (send, log) = sync_channel(1024);
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let record = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"));

@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use super::dispatch_policy::{PATIENCE, dispatcher, gated, hooks, occasion, records, tool_input};
 
 /// A policy service with TLS, by hyper: it offers these protocols, answers `pass`, and floods on `/flood`.
-async fn alpn_server(alpn: &[&str]) -> (u16, String, Arc<AtomicUsize>, mpsc::UnboundedReceiver<String>) {
+async fn alpn_server(alpn: &[&str]) -> (u16, String, Arc<AtomicUsize>, mpsc::Receiver<String>) {
     let rcgen::CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
@@ -35,7 +35,7 @@ async fn alpn_server(alpn: &[&str]) -> (u16, String, Arc<AtomicUsize>, mpsc::Unb
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (connections, (tell, told)) = (Arc::new(AtomicUsize::new(0)), mpsc::unbounded_channel());
+    let (connections, (tell, told)) = (Arc::new(AtomicUsize::new(0)), mpsc::channel(64));
     let count = connections.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -54,12 +54,12 @@ async fn alpn_server(alpn: &[&str]) -> (u16, String, Arc<AtomicUsize>, mpsc::Unb
 
 async fn answer(
     request: http::Request<hyper::body::Incoming>,
-    tell: mpsc::UnboundedSender<String>,
+    tell: mpsc::Sender<String>,
 ) -> Result<http::Response<hookgate::Body>, Infallible> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let event = serde_json::from_slice::<serde_json::Value>(&body).unwrap()["event"].clone();
-    tell.send(format!("{:?} {} {event}", head.version, head.uri.path())).unwrap();
+    tell.try_send(format!("{:?} {} {event}", head.version, head.uri.path())).unwrap();
     let body = match head.uri.path() {
         "/flood" => {
             let piece = || Ok::<_, hookgate::BoxError>(Frame::data(Bytes::from(vec![b' '; 16 << 10])));
@@ -76,11 +76,11 @@ async fn answer(
 }
 
 /// Tells that a flood was cut off.
-struct Cut(mpsc::UnboundedSender<String>);
+struct Cut(mpsc::Sender<String>);
 
 impl Drop for Cut {
     fn drop(&mut self) {
-        let _ = self.0.send("cut".to_owned());
+        let _ = self.0.try_send("cut".to_owned());
     }
 }
 

@@ -192,6 +192,8 @@ suite! {
             every_surface_passes_where_nobody_judges,
             helpers_pass,
             headers_pass_and_our_own_stay,
+            a_trace_goes_on_to_model_and_handlers,
+            what_is_no_trace_is_not_told,
             a_handlers_own_traffic_fires_nothing;
         undecidable:
             duplicate_keys_are_not_allowed,
