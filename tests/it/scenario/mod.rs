@@ -4,6 +4,7 @@
 //! host, called `scenario::<host>::<streamed | whole>::<name>`, and run it with a time limit that only a hang reaches.
 
 mod deny;
+mod echo;
 mod failure;
 mod fidelity;
 mod gone;
@@ -92,6 +93,14 @@ suite! {
             a_policy_that_fails_closed_denies_and_is_named,
             a_policy_that_fails_open_allows,
             the_first_denial_ends_the_dispatch;
+        echo:
+            an_exact_echo_is_split,
+            an_echo_with_moving_cache_marks_is_split,
+            an_echo_with_collapsed_texts_is_split,
+            an_echo_without_its_thinking_is_split,
+            a_changed_echo_is_split_without_its_thinking,
+            a_fork_leaves_a_denied_prompt_out,
+            the_same_denied_prompt_twice_stays_out_twice;
         failure:
             an_error_status_is_passed_on_and_told,
             an_error_event_is_passed_on_and_told,
