@@ -1,10 +1,9 @@
 //! Connections that are switched to another protocol, and those that are not.
 
-use std::time::Duration;
-
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::pingora_kit::{Upstream, Wire, json, messages, model, pass, proxy, proxy_in};
+use crate::away::Away;
+use crate::pingora_kit::{Closing, Upstream, Wire, closing, json, messages, model, pass, proxy, proxy_in, within};
 use crate::pingora_tls_kit::{certificates, route, tls_server};
 
 fn upgrade(protocols: &str) -> String {
@@ -19,8 +18,6 @@ async fn switch<S: AsyncRead + AsyncWrite + Unpin>(mut wire: Wire<S>) {
         return wire.closed().await;
     };
     assert_eq!(request.header("connection"), Some("Upgrade"));
-    // pingora loses an upgrade that is answered before it has noted that the request has no body.
-    tokio::time::sleep(Duration::from_millis(100)).await;
     wire.send(format!("HTTP/1.1 101 Switching Protocols\r\nupgrade: {protocol}\r\nconnection: upgrade\r\n\r\nhello."))
         .await;
     let said = wire.until(".").await.unwrap();
@@ -47,6 +44,132 @@ async fn any_protocol_is_switched_through_after_101() {
     {
         talk(Wire::to(&proxy).await, asked, expected).await;
     }
+}
+
+/// Also when the upstream answers at once.
+#[tokio::test]
+async fn no_switch_is_lost() {
+    let upstream = Upstream::start(|_, wire| switch(wire)).await;
+    let proxy = proxy(&pass(upstream.address));
+    for _ in 0..300 {
+        talk(Wire::to(&proxy).await, "websocket", "websocket").await;
+    }
+}
+
+#[tokio::test]
+async fn the_request_has_its_path_and_its_headers() {
+    let upstream = Upstream::answering(|request| json(&request.head)).await;
+    let proxy = proxy(&format!(
+        "[[routes]]\nname = \"r\"\nkind = \"passthrough\"\npath_prefix = \"/live\"\nupstream = \"http://{}/base\"\n",
+        upstream.address
+    ));
+    let mut client = Wire::to(&proxy).await;
+    client
+        .send(
+            "GET /live?room=%2F HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, X-Named\r\nX-Named: gone\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Key: k\r\nX-Hookgate-Session: s\r\n\r\n",
+        )
+        .await;
+    let answer = client.answer().await;
+    let mut sent: Vec<&str> = answer.text().lines().collect();
+    sent.sort_unstable();
+    let host = format!("Host: {}", upstream.address);
+    let key = "Sec-WebSocket-Key: k";
+    assert_eq!(sent, ["", "Connection: Upgrade", "GET /base?room=%2F HTTP/1.1", &host, key, "Upgrade: websocket"]);
+}
+
+/// What the client says before it hears of the switch is said to the new protocol.
+#[tokio::test]
+async fn early_words_are_not_lost() {
+    let upstream = Upstream::start(|_, wire| switch(wire)).await;
+    let proxy = proxy(&pass(upstream.address));
+    let mut client = Wire::to(&proxy).await;
+    client.send(format!("{}raw bytes.", upgrade("chat"))).await;
+    assert!(client.head().await.unwrap().starts_with("HTTP/1.1 101"));
+    assert_eq!(client.until("bytes.").await.unwrap(), "hello.you said raw bytes.");
+}
+
+#[tokio::test]
+async fn either_side_may_close() {
+    let (say, mut said) = tokio::sync::mpsc::channel(1);
+    let upstream = Upstream::start(move |number, mut wire| {
+        let say = say.clone();
+        async move {
+            wire.request().await.unwrap();
+            wire.send("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nhello.").await;
+            if number == 0 {
+                wire.closed().await;
+                say.send("the client left").await.unwrap();
+            }
+        }
+    })
+    .await;
+    let proxy = proxy(&pass(upstream.address));
+    let mut first = Wire::to(&proxy).await;
+    first.send(upgrade("x")).await;
+    first.until("hello.").await.unwrap();
+    drop(first);
+    assert_eq!(within("the upstream to be left", said.recv()).await, Some("the client left"));
+
+    let mut second = Wire::to(&proxy).await;
+    second.send(upgrade("x")).await;
+    second.until("hello.").await.unwrap();
+    second.closed().await;
+}
+
+#[tokio::test]
+async fn a_large_conversation_passes_both_ways() {
+    let upstream = Upstream::start(|_, mut wire| async move {
+        wire.request().await.unwrap();
+        wire.send("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n").await;
+        while let Some(said) = wire.until(".").await {
+            wire.send(said).await;
+        }
+    })
+    .await;
+    let proxy = proxy(&pass(upstream.address));
+    let mut client = Wire::to(&proxy).await;
+    client.send(upgrade("x")).await;
+    client.head().await.unwrap();
+    for size in [1, 100_000, 1_000_000] {
+        let message = format!("{}.", "x".repeat(size));
+        client.send(&message).await;
+        assert!(client.until(".").await.unwrap() == message);
+    }
+}
+
+#[tokio::test]
+async fn an_unreachable_upstream_is_named() {
+    let away = Away::new();
+    let proxy = proxy(&pass(away.address));
+    let mut client = Wire::to(&proxy).await;
+    client.send(upgrade("websocket")).await;
+    let answer = client.answer().await;
+    assert_eq!(answer.status(), 502);
+    assert!(answer.text().contains(&format!("{}: the connection was refused", away.address)), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_the_switch_ends_the_upstreams_work() {
+    let Closing { upstream, asked, closed } = closing("").await;
+    let proxy = proxy(&pass(upstream.address));
+    let mut client = Wire::to(&proxy).await;
+    client.send(upgrade("websocket")).await;
+    within("the upstream to be asked", asked).await.unwrap();
+    drop(client);
+    within("the upstream to be left", closed).await.unwrap();
+}
+
+/// A request with a body is answered as if it had not asked to switch.
+#[tokio::test]
+async fn a_body_and_a_switch_do_not_go_together() {
+    let upstream = Upstream::start(|_, wire| switch(wire)).await;
+    let proxy = proxy(&pass(upstream.address));
+    let mut client = Wire::to(&proxy).await;
+    client
+        .send("POST / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\ncontent-length: 3\r\n\r\nabc")
+        .await;
+    assert_eq!(client.answer().await.text(), "not asked");
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use super::problem::problem;
 use super::routes::{Found, Table};
 use super::upstream::RouteUpstream;
 use super::upstream::headers::HeaderCase;
-use super::{control, driven, framing, respond};
+use super::{control, driven, framing, respond, upgrade};
 use crate::upstream::UpstreamErrorKind;
 use crate::{Hookgate, Plan, Route, RouteKind};
 
@@ -102,18 +102,33 @@ impl Gateway {
         head.uri = uri;
         match self.core.plan(&mount.route, &head) {
             Plan::Pass => {
-                context.passing = Some(Passing::new(mount.clone(), format!("{rest}{query}"), session.req_header()));
-                Ok(false)
+                let rest = format!("{rest}{query}");
+                let passing = context.passing.insert(Passing::new(mount.clone(), rest.clone()));
+                let Some(protocols) = upgrade::asked_for(session) else { return Ok(false) };
+                self.core.strip(&mut head.headers);
+                keep_case(&mut head, session.req_header());
+                answered(match upgrade::run(session, &mount.upstream, head, rest, protocols).await? {
+                    Ok(()) => Ok(()),
+                    Err(failure) => {
+                        passing.failure = Some(failure);
+                        Err(Error::explain(ErrorType::ConnectError, "no answer to an upgrade").into_up())
+                    }
+                })
             }
             Plan::Refuse(response) => answered(respond::refuse(session, response).await),
             Plan::Inspect(inspection) => {
-                if let Some(case) = HeaderCase::of(session.req_header()) {
-                    head.extensions.insert(case);
-                }
+                keep_case(&mut head, session.req_header());
                 let upstream = Arc::new(mount.upstream.clone());
                 answered(driven::exchange(session, &self.core, inspection, head, upstream).await)
             }
         }
+    }
+}
+
+/// Lets a head remember how the client wrote the names in it.
+fn keep_case(head: &mut http::request::Parts, request: &RequestHeader) {
+    if let Some(case) = HeaderCase::of(request) {
+        head.extensions.insert(case);
     }
 }
 
@@ -182,11 +197,9 @@ impl ProxyHttp for Gateway {
         &self,
         session: &mut Session,
         response: &mut ResponseHeader,
-        context: &mut Context,
+        _: &mut Context,
     ) -> Result<()> {
-        let http2 = session.as_downstream().is_http2();
-        let passing = context.passing.as_ref();
-        passing.map_or(Ok(()), |passing| passing.response(response, http2)).map_err(|error| error.into_up())
+        Passing::response(response, session.as_downstream().is_http2())
     }
 
     fn fail_to_connect(&self, _: &mut Session, _: &HttpPeer, context: &mut Context, error: Box<Error>) -> Box<Error> {

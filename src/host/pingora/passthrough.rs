@@ -1,15 +1,14 @@
-//! What passes uninspected goes through pingora's own phases, which stream both ways and know upgrades, and trailers
-//! between two sides that speak HTTP/2.
+//! What passes uninspected goes through pingora's own phases, which stream both ways, and know trailers between two sides
+//! that speak HTTP/2. Upgrades have a way of their own, see [`super::upgrade`].
 
 use std::sync::Arc;
 
-use http::{HeaderName, HeaderValue, StatusCode, Version, header};
+use http::{HeaderName, StatusCode, Version, header};
 use pingora::http::{RequestHeader, ResponseHeader};
-use pingora::upstreams::peer::{ALPN, HttpPeer};
+use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, Result};
 
 use super::gateway::Mount;
-use super::upgrade;
 use super::upstream::headers::{self, strip_hop_by_hop};
 use super::upstream::{Tried, failure};
 use crate::Hookgate;
@@ -23,8 +22,6 @@ pub(super) struct Passing {
     pub(super) mount: Arc<Mount>,
     /// What is left of the path without the route's prefix, with the query.
     rest: String,
-    /// The protocols that the client asks to switch to, as far as they may pass.
-    upgrade: Option<HeaderValue>,
     tried: Tried,
     retries: usize,
     /// Where it goes now: the server's name, and the path there.
@@ -34,19 +31,14 @@ pub(super) struct Passing {
 }
 
 impl Passing {
-    pub(super) fn new(mount: Arc<Mount>, rest: String, client: &RequestHeader) -> Self {
-        let upgrade = upgrade::asked_for(client);
-        Passing { mount, rest, upgrade, tried: Tried::default(), retries: 0, destination: None, failure: None }
+    pub(super) fn new(mount: Arc<Mount>, rest: String) -> Self {
+        Passing { mount, rest, tried: Tried::default(), retries: 0, destination: None, failure: None }
     }
 
     /// Chooses the server of the next attempt.
     pub(super) async fn peer(&mut self) -> Result<Box<HttpPeer>> {
         match self.mount.upstream.next_peer(&mut self.tried).await {
-            Ok((target, mut peer)) => {
-                if self.upgrade.is_some() {
-                    // HTTP/2 has no upgrades: on one of its streams the request would lose what it is for.
-                    peer.options.alpn = ALPN::H1;
-                }
+            Ok((target, peer)) => {
                 self.destination = Some((target.authority().to_owned(), target.path(&self.rest)));
                 Ok(peer)
             }
@@ -74,27 +66,21 @@ impl Passing {
         }
         // pingora reads the trailers of a request and drops them: none may be promised.
         request.remove_header(&header::TRAILER);
-        if let Some(protocols) = self.upgrade.as_ref().filter(|_| request.version == Version::HTTP_11) {
-            request.insert_header(header::CONNECTION, "Upgrade")?;
-            request.insert_header(header::UPGRADE, protocols.clone())?;
-        }
         headers::set_own(request, self.mount.upstream.own_headers())
     }
 
-    /// Removes from an answer what concerns the upstream's connection (an upgrade needs it), and the promise of trailers
-    /// that will not come: pingora passes them on from HTTP/2 to HTTP/2 only. `client_http2`: the client speaks that.
+    /// Removes from an answer what concerns the upstream's connection, and the promise of trailers that will not come:
+    /// pingora passes them on from HTTP/2 to HTTP/2 only. `client_http2`: the client speaks that.
     ///
     /// # Errors
-    /// The upstream switched to a protocol that it was not asked for.
-    pub(super) fn response(&self, response: &mut ResponseHeader, client_http2: bool) -> Result<()> {
+    /// The upstream switched to another protocol, which it was not asked for.
+    pub(super) fn response(response: &mut ResponseHeader, client_http2: bool) -> Result<()> {
+        if response.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Error::e_explain(ErrorType::InvalidHTTPHeader, "an upgrade that was not asked for")
+                .map_err(|error| error.into_up());
+        }
         if !client_http2 || response.version != Version::HTTP_2 {
             response.remove_header(&header::TRAILER);
-        }
-        if response.status == StatusCode::SWITCHING_PROTOCOLS {
-            return match self.upgrade {
-                Some(_) => Ok(()),
-                None => Error::e_explain(ErrorType::InvalidHTTPHeader, "an upgrade that was not asked for"),
-            };
         }
         let mut kept = response.headers.clone();
         strip_hop_by_hop(&mut kept);
