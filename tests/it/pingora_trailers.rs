@@ -64,14 +64,19 @@ async fn repeat(request: http::Request<Incoming>) -> Result<http::Response<Body>
     Ok(response.header("x-te", te).header("x-promised", promised).body(body).unwrap())
 }
 
+/// An upstream that speaks HTTP/2 alone, see [`repeat`].
+async fn grpc_server(folder: &Path) -> (SocketAddr, JoinSet<()>) {
+    tls_server(folder, &["h2"], |stream| async {
+        let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service_fn(repeat)).await;
+    })
+    .await
+}
+
 /// A proxy that speaks HTTP/2 on both sides.
 async fn both_sides(folder: &Path) -> (Proxy, JoinSet<()>) {
     certificates(folder, "up", &["localhost"]);
     certificates(folder, "down", &["localhost"]);
-    let (address, tasks) = tls_server(folder, &["h2"], |stream| async {
-        let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service_fn(repeat)).await;
-    })
-    .await;
+    let (address, tasks) = grpc_server(folder).await;
     (tls_proxy(folder, &route("passthrough", &https(address), "up-ca.pem")), tasks)
 }
 
@@ -163,6 +168,39 @@ async fn trailers_of_an_http_1_request_are_dropped() {
     }
 }
 
+/// From one version to the other: the body comes whole, and nothing of the trailers.
+#[tokio::test]
+async fn trailers_of_a_request_are_dropped_between_versions() {
+    let folder = tempfile::tempdir().unwrap();
+    let upstream =
+        Upstream::answering(|request| json(&format!("{} {:?}", request.text(), request.header("trailer")))).await;
+    let down = tls_proxy(folder.path(), &pass(upstream.address));
+    let client: TlsClient<Body> = client(folder.path(), true);
+    for _ in 0..2 {
+        let (say, body) = frames();
+        say.send(Ok(Frame::data("abc".into()))).await.unwrap();
+        say.send(Ok(trailers("x-checksum", "1"))).await.unwrap();
+        drop(say);
+        let request = post(&down, "/").header("trailer", "x-checksum").body(body).unwrap();
+        let response = within("the head", client.request(request)).await.unwrap();
+        assert_eq!(within("the body", response.into_body().collect()).await.unwrap().to_bytes(), "abc None");
+    }
+
+    certificates(folder.path(), "up", &["localhost"]);
+    let (address, _tasks) = grpc_server(folder.path()).await;
+    let up = proxy_in(folder.path(), &route("passthrough", &https(address), "up-ca.pem"));
+    let mut wire = Wire::to(&up).await;
+    for _ in 0..2 {
+        wire.send(
+            "POST / HTTP/1.1\r\nhost: a\r\ntrailer: x-checksum\r\ntransfer-encoding: chunked\r\n\r\n\
+             3\r\nabc\r\n0\r\nx-checksum: 1\r\n\r\n",
+        )
+        .await;
+        let answer = wire.answer().await;
+        assert_eq!((answer.text(), answer.header("x-promised")), ("abc", Some("none")));
+    }
+}
+
 /// On the inspected path too: `route` is for either kind.
 async fn of_an_http_1_answer(request: &str, route: fn(SocketAddr) -> String) {
     let upstream = Upstream::start(|_, mut wire| async move {
@@ -205,10 +243,7 @@ async fn trailers_of_an_http_1_answer_are_dropped() {
 async fn trailers_for_an_http_1_client_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path(), "up", &["localhost"]);
-    let (address, _upstream) = tls_server(folder.path(), &["h2"], |stream| async {
-        let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service_fn(repeat)).await;
-    })
-    .await;
+    let (address, _upstream) = grpc_server(folder.path()).await;
     let proxy = proxy_in(folder.path(), &route("passthrough", &https(address), "up-ca.pem"));
     let mut client = Wire::to(&proxy).await;
     for _ in 0..2 {
