@@ -16,6 +16,7 @@ fn record(session: &str, turn: &str, event: Event, outcome: AuditOutcome) -> Aud
         route: "r".into(),
         name: None,
         server: None,
+        trace: None,
     };
     AuditRecord::of(&occasion, "e".into(), outcome, Timestamp::from_unix_millis(0))
 }

@@ -109,6 +109,8 @@ pub struct RouteConfig {
     pub first_byte_timeout: Duration,
     /// The longest silence within an answer.
     pub idle_timeout: Duration,
+    /// The pause between looks at whether each of several servers is there.
+    pub check_interval: Duration,
     /// Trust these certificates (PEM) instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// The certificate that hookgate shows to the upstream.

@@ -14,6 +14,7 @@ use crate::hooks::{Answer, Failure, FailureKind, Handler, HookSet, Occasion, Rec
 use crate::id::{Hasher, random_id};
 use crate::limits::{DISPATCH_TOKEN_GRACE, MAX_HANDLER_ANSWER_BYTES};
 use crate::time::Timestamp;
+use crate::wire::trace::TraceParent;
 
 const USER_AGENT_VALUE: &str = concat!("hookgate/", env!("CARGO_PKG_VERSION"));
 
@@ -107,7 +108,7 @@ impl Run {
         }
     }
 
-    /// The whole request, built from nothing: no header of the agent's can be in it.
+    /// The whole request, built from nothing: no header of the agent's can be in it but where it stands in a trace.
     fn request(&self, dispatch: &Dispatch, body: Bytes) -> Result<http::Request<Bytes>, Failure> {
         let handler = &self.handler;
         let Target::Http { url } = &handler.target;
@@ -125,6 +126,10 @@ impl Run {
             .header(USER_AGENT, USER_AGENT_VALUE)
             .header("idempotency-key", key)
             .header("x-hookgate-dispatch", token);
+        let request = match dispatch.occasion.trace.as_ref().and_then(TraceParent::header) {
+            Some(trace) => request.header("traceparent", trace),
+            None => request,
+        };
         let request = match &handler.connection {
             Some(name) => request.extension(ConnectionName(name.clone())),
             None => request,

@@ -197,6 +197,7 @@ mod tests {
                 route: "r".into(),
                 name: None,
                 server: None,
+                trace: None,
             };
             let detail =
                 Detail::Stop { response: "r".into(), stop_reason: "end_turn".into(), attempt: 1, max_attempts: 4 };

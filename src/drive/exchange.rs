@@ -21,6 +21,7 @@ use crate::wire::client::ClientIdentity;
 use crate::wire::conversation::Conversation;
 use crate::wire::json::{Edits, Rope};
 use crate::wire::protocol::{Continuation, Protocol};
+use crate::wire::trace::TraceParent;
 
 /// Everything that is known about an exchange once its request is read.
 pub(super) struct Exchange {
@@ -150,6 +151,7 @@ impl Exchange {
             route: route.name.clone(),
             name: None,
             server: None,
+            trace: TraceParent::of(&head.headers),
         };
         Exchange {
             core,

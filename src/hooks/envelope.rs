@@ -10,6 +10,7 @@ use super::{Event, Redaction, Replacement};
 use crate::id::SessionKey;
 use crate::time::Timestamp;
 use crate::wire::json::quote_into;
+use crate::wire::trace::TraceParent;
 
 /// Where hookgate saw an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +67,8 @@ pub struct Occasion {
     pub name: Option<Arc<str>>,
     /// The MCP server of the tool, when it is known.
     pub server: Option<Arc<str>>,
+    /// Where the request stands in a trace. Handlers get it as a header: it is the one thing of the agent's request there.
+    pub trace: Option<TraceParent>,
 }
 
 impl Occasion {

@@ -17,6 +17,7 @@ fn occasion(event: Event) -> Occasion {
         route: "anthropic".into(),
         name: None,
         server: None,
+        trace: None,
     }
 }
 

@@ -8,3 +8,4 @@ pub mod conversation;
 pub mod json;
 pub mod protocol;
 pub mod sse;
+pub mod trace;

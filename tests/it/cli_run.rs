@@ -1,44 +1,22 @@
 //! `run`.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::io::Read;
+use std::net::TcpListener;
 
-use crate::cli_support::command;
+use crate::cli_support::{Running, policy};
 use crate::config_support::Folder;
-
-/// Ends the process whatever becomes of the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn run_greets_serves_and_ends_on_sigterm() {
     let folder = Folder::with("[server]\nlisten = \"127.0.0.1:0\"\n[log]\nformat = \"json\"\n");
-    let mut command = command(&folder.path(""), &["run"]);
-    let mut running = Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
-    let mut log = BufReader::new(running.0.stderr.take().unwrap()).lines();
-
-    let address = log.by_ref().find_map(|line| {
-        let record: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
-        (record["message"] == "listening").then(|| record["address"].as_str().unwrap().to_owned())
-    });
-    let mut stream = TcpStream::connect(address.unwrap()).unwrap();
-    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let mut running = Running::start(&folder);
+    let answer = running.ask("GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 
-    let stopped = Command::new("kill").arg(running.0.id().to_string()).status().unwrap();
-    assert!(stopped.success());
-    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+    running.signal("TERM");
+    assert_eq!(running.process.wait().unwrap().code(), Some(0));
     let mut greeting = String::new();
-    running.0.stdout.take().unwrap().read_to_string(&mut greeting).unwrap();
+    running.process.stdout.take().unwrap().read_to_string(&mut greeting).unwrap();
     for expected in [
         "ANTHROPIC_BASE_URL=http://127.0.0.1:0/anthropic claude",
         "anthropic  model  http://127.0.0.1:0/anthropic  https://api.anthropic.com\n",
@@ -47,7 +25,54 @@ fn run_greets_serves_and_ends_on_sigterm() {
     ] {
         assert!(greeting.contains(expected), "{expected}\nis not in\n{greeting}");
     }
-    drop(log);
+}
+
+/// A document with one policy for prompts, which refuses them for that reason.
+fn refusing(reason: &str) -> String {
+    let answer = format!(r#"{{"schemaVersion": 1, "outcome": "deny", "reason": "{reason}"}}"#);
+    let url = format!("http://{}/", policy(answer.leak()));
+    format!(r#"{{"version": 1, "hooks": {{"UserPromptSubmit": [{{"id": "p", "type": "http", "url": "{url}"}}]}}}}"#)
+}
+
+#[test]
+fn sighup_puts_good_documents_in_force_and_refuses_broken_ones() {
+    let folder = Folder::with(
+        "[server]\nlisten = \"127.0.0.1:0\"\n[log]\nformat = \"json\"\n[hooks]\ndocuments = [\"hooks.json\"]\n\
+         allowed_hosts = [\"127.0.0.1\"]\nallow_insecure_loopback = true\n",
+    );
+    folder.file("hooks.json", &refusing("as at the start"));
+    let running = Running::start(&folder);
+    // Each prompt is another one: what was decided of one stays.
+    let answer_to = |prompt: &str| {
+        let body =
+            format!(r#"{{"model": "m", "max_tokens": 9, "messages": [{{"role": "user", "content": "{prompt}"}}]}}"#);
+        running.ask(&format!(
+            "POST /anthropic/v1/messages HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    };
+    assert!(answer_to("one").contains("as at the start"));
+
+    folder.file("hooks.json", &refusing("as it is now"));
+    assert!(answer_to("two").contains("as at the start"), "a file alone changes nothing");
+    running.signal("HUP");
+    assert_eq!(running.logged("the hooks were reloaded")["handlers"], 1);
+    assert!(answer_to("three").contains("as it is now"));
+
+    folder.file("hooks.json", r#"{"version": 1, "hooks": {"UserPromptSubmit": [{"id": "p", "tpye": "http"}]}}"#);
+    running.signal("HUP");
+    let refused = running.logged("the hooks were not reloaded; the old ones stay");
+    assert_eq!(refused["level"], "ERROR");
+    let errors = refused["errors"].as_str().unwrap();
+    assert!(errors.contains("hooks.json") && errors.contains("tpye"), "{errors}");
+    assert!(answer_to("four").contains("as it is now"));
+
+    // A refusal is not the end of reloading.
+    folder.file("hooks.json", &refusing("as mended"));
+    running.signal("HUP");
+    running.logged("the hooks were reloaded");
+    assert!(answer_to("five").contains("as mended"));
 }
 
 #[test]

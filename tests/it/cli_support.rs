@@ -1,9 +1,11 @@
 //! The real command, in a folder of its own and with an environment of its own.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
 
 use crate::config_support::Folder;
 
@@ -36,16 +38,82 @@ impl Folder {
     }
 }
 
+/// Longer than anything here takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// `hookgate run` with a log in JSON. It ends with the test, whatever becomes of that.
+pub(crate) struct Running {
+    pub(crate) process: Child,
+    log: Receiver<serde_json::Value>,
+    address: String,
+}
+
+impl Running {
+    pub(crate) fn start(folder: &Folder) -> Self {
+        let mut command = command(&folder.path(""), &["run"]);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let (send, log) = sync_channel(1024);
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let record = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+                let _ = send.send(record);
+            }
+        });
+        let mut running = Running { process, log, address: String::new() };
+        running.address = running.logged("listening")["address"].as_str().unwrap().to_owned();
+        running
+    }
+
+    /// Waits for the record with that message.
+    pub(crate) fn logged(&self, message: &str) -> serde_json::Value {
+        loop {
+            let record =
+                self.log.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nothing was logged of {message:?}"));
+            if record["message"] == message {
+                return record;
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.process.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// The whole answer to a request on a connection of its own.
+    pub(crate) fn ask(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 /// A policy service on loopback that gives every request the same answer.
 pub(crate) fn policy(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
+    serve(listener, answer);
+    address
+}
+
+/// Gives every request to that listener the same answer.
+pub(crate) fn serve(listener: TcpListener, answer: &'static str) {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             respond(stream.unwrap(), answer);
         }
     });
-    address
 }
 
 fn respond(mut stream: TcpStream, answer: &str) {

@@ -60,6 +60,7 @@ fn every_key_reaches_its_place() {
         connect_timeout = "1s"
         first_byte_timeout = "2m"
         idle_timeout = "1h"
+        check_interval = "30s"
         ca_file = "tls/cert.pem"
         client_cert = { cert = "tls/cert.pem", key = "tls/key.pem" }
         header_env = { X-Api-Key = "PROVIDER_KEY" }
@@ -121,6 +122,7 @@ fn every_key_reaches_its_place() {
         (one.connect_timeout, one.first_byte_timeout, one.idle_timeout),
         (Duration::from_secs(1), Duration::from_secs(120), Duration::from_secs(3600))
     );
+    assert_eq!((one.check_interval, rest.check_interval), (Duration::from_secs(30), Duration::from_secs(5)));
     assert_eq!((one.ca_file.as_ref(), one.client_cert.as_ref()), (Some(&cert), Some(tls)));
     let [(name, value)] = &one.headers[..] else { panic!() };
     assert_eq!((name.as_str(), value.as_bytes(), value.is_sensitive()), ("x-api-key", &b"sk-1"[..], true));

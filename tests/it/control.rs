@@ -90,6 +90,7 @@ impl Served {
             route: "anthropic".into(),
             name: None,
             server: None,
+            trace: None,
         };
         self.audit.record(AuditRecord::of(&occasion, "e".into(), outcome, Timestamp::from_unix_millis(0)));
     }

@@ -297,6 +297,7 @@ pub(crate) fn occasion(event: Event) -> Occasion {
         route: "anthropic".into(),
         name: (event.names() != hookgate::hooks::Names::None).then(|| "Bash".into()),
         server: None,
+        trace: None,
     }
 }
 

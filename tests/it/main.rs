@@ -12,6 +12,8 @@ mod cli_hooks;
 mod cli_run;
 #[cfg(feature = "cli")]
 mod cli_support;
+#[cfg(feature = "cli")]
+mod cli_upstreams;
 #[cfg(feature = "config")]
 mod config_connections;
 #[cfg(feature = "config")]
@@ -27,9 +29,15 @@ mod config_support;
 #[cfg(feature = "control")]
 mod control;
 #[cfg(feature = "client")]
+mod dispatch_claude_code;
+#[cfg(feature = "client")]
+mod dispatch_contract;
+#[cfg(feature = "client")]
 mod dispatch_failures;
 #[cfg(feature = "client")]
 mod dispatch_http;
+#[cfg(feature = "client")]
+mod dispatch_http2;
 #[cfg(feature = "client")]
 mod dispatch_observe;
 #[cfg(feature = "client")]
@@ -48,6 +56,12 @@ mod pingora_pass;
 mod pingora_refusals;
 #[cfg(feature = "pingora")]
 mod pingora_tls;
+#[cfg(feature = "pingora")]
+mod pingora_tls_kit;
+#[cfg(feature = "pingora")]
+mod pingora_trailers;
+#[cfg(feature = "pingora")]
+mod pingora_upgrade;
 
 mod laws;
 mod layering;

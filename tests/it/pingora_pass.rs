@@ -1,7 +1,6 @@
 //! What passes uninspected.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use crate::away::Away;
 use crate::pingora_kit::{Closing, Upstream, Wire, chunk, closing, half_answering, json, pass, proxy, within};
@@ -70,43 +69,6 @@ async fn the_request_is_rewritten_for_its_upstream_and_otherwise_left_alone() {
     assert!(client.answer().await.text().starts_with("GET /base?q=1 HTTP/1.1\r\n"));
     client.send("GET http://a/tools/x/y HTTP/1.1\r\nhost: a\r\n\r\n").await;
     assert!(client.answer().await.text().starts_with("GET /base/y HTTP/1.1\r\n"));
-}
-
-#[tokio::test]
-async fn a_web_socket_is_switched_through_after_101() {
-    let upstream = Upstream::start(|_, mut wire| async move {
-        let request = wire.request().await.unwrap();
-        assert_eq!(request.header("upgrade"), Some("websocket"));
-        // pingora loses an upgrade that is answered before it has noted that the request has no body.
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        wire.send("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\nhello.").await;
-        let said = wire.until(".").await.unwrap();
-        wire.send(format!("you said {said}")).await;
-        wire.closed().await;
-    })
-    .await;
-    let proxy = proxy(&pass(upstream.address));
-    let mut client = Wire::to(&proxy).await;
-    client.send("GET /ws HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n").await;
-    assert!(client.head().await.unwrap().starts_with("HTTP/1.1 101"));
-    assert_eq!(client.until(".").await.unwrap(), "hello.");
-    client.send("raw bytes.").await;
-    assert_eq!(client.until("bytes.").await.unwrap(), "you said raw bytes.");
-}
-
-#[tokio::test]
-async fn bytes_after_a_refused_upgrade_are_the_next_request() {
-    let upstream = Upstream::answering(|request| json(request.head.lines().next().unwrap())).await;
-    let proxy = proxy(&pass(upstream.address));
-    let mut client = Wire::to(&proxy).await;
-    client
-        .send(
-            "GET /one HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n\
-             GET /two HTTP/1.1\r\nhost: a\r\n\r\n",
-        )
-        .await;
-    assert_eq!(client.answer().await.text(), "GET /one HTTP/1.1");
-    assert_eq!(client.answer().await.text(), "GET /two HTTP/1.1");
 }
 
 #[tokio::test]

@@ -1,130 +1,16 @@
 //! TLS on both sides, with authorities made for the test.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
-use http_body::Frame;
-use http_body_util::{BodyExt as _, Full, StreamBody};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_rustls::HttpsConnectorBuilder;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use pingora::listeners::tls::Acceptor;
-use pingora::protocols::l4::stream::Stream;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use http_body_util::{BodyExt as _, Full};
 
 use crate::pingora_kit::{
     BEGIN, Closing, EVENTS, Upstream, WHOLE, Wire, chunk, closing, json, messages, model, pass, proxy_in, within,
 };
-
-/// Writes `NAME-ca.pem`, `NAME.pem` and `NAME.key`: a certificate for localhost and its authority.
-fn certificates(folder: &Path, name: &str, names: &[&str]) {
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
-    std::fs::write(folder.join(format!("{name}-ca.pem")), authority.pem()).unwrap();
-    std::fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
-    std::fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
-}
-
-/// A server that answers with the version that it was asked in, and a trailer.
-///
-/// A path with `messages` is answered with an event stream that never ends.
-struct TlsUpstream {
-    address: SocketAddr,
-    connections: Arc<AtomicUsize>,
-    /// How many event streams were given up by who had asked for them.
-    resets: watch::Receiver<usize>,
-    _tasks: JoinSet<()>,
-}
-
-impl TlsUpstream {
-    async fn start(folder: &Path, alpn: &[&str]) -> Self {
-        let chain = CertificateDer::pem_file_iter(folder.join("up.pem")).unwrap().map(Result::unwrap).collect();
-        let key = PrivateKeyDer::from_pem_file(folder.join("up.key")).unwrap();
-        let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .unwrap();
-        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let acceptor = Arc::new(Acceptor::from_server_config(Arc::new(config)));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let connections = Arc::new(AtomicUsize::new(0));
-        let (reset, resets) = watch::channel(0);
-        let count = connections.clone();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let mut serving = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, count, reset) = (acceptor.clone(), count.clone(), reset.clone());
-                serving.spawn(async move {
-                    let Ok(stream) = acceptor.tls_handshake(Stream::from(stream)).await else { return };
-                    count.fetch_add(1, Ordering::SeqCst);
-                    let service = service_fn(|request| answer(request, reset.clone()));
-                    let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
-                });
-            }
-        });
-        TlsUpstream { address, connections, resets, _tasks: tasks }
-    }
-}
-
-/// Counts when it is dropped.
-struct Reset(watch::Sender<usize>);
-
-impl Drop for Reset {
-    fn drop(&mut self) {
-        self.0.send_modify(|resets| *resets += 1);
-    }
-}
-
-async fn answer(
-    request: http::Request<Incoming>,
-    reset: watch::Sender<usize>,
-) -> Result<http::Response<hookgate::Body>, Infallible> {
-    if request.uri().path().contains("messages") {
-        let reset = Reset(reset);
-        let begin =
-            futures_util::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from_static(BEGIN.as_bytes())))]);
-        let rest = futures_util::stream::once(async move {
-            let _reset = reset;
-            std::future::pending().await
-        });
-        let body = hookgate::Body::wrap(StreamBody::new(begin.chain(rest)));
-        return Ok(http::Response::builder().header("content-type", "text/event-stream").body(body).unwrap());
-    }
-    let version = format!("{:?} {}", request.version(), request.uri().path());
-    let sent = request.into_body().collect().await.unwrap().to_bytes().len();
-    let mut trailers = http::HeaderMap::new();
-    trailers.insert("x-trailer", "at the end".parse().unwrap());
-    let body = Full::new(Bytes::from(format!("{version} {sent}"))).with_trailers(async move { Some(Ok(trailers)) });
-    Ok(http::Response::new(hookgate::Body::wrap(body)))
-}
-
-fn route(kind: &str, upstream: &str, ca: &str) -> String {
-    format!(
-        "[[routes]]\nname = \"r\"\nkind = \"{kind}\"\npath_prefix = \"/\"\nupstream = \"{upstream}\"\nca_file = \"{ca}\"\n"
-    )
-}
+use crate::pingora_tls_kit::{TlsUpstream, certificates, client, route};
 
 async fn get(proxy: &hookgate::host::pingora::Proxy) -> (u16, String) {
     let mut client = Wire::to(proxy).await;
@@ -165,24 +51,6 @@ async fn an_upstream_that_cannot_be_trusted_is_not_spoken_to() {
     }
 }
 
-fn client(
-    folder: &Path,
-    http2: bool,
-) -> Client<hyper_rustls::HttpsConnector<hyper_util::client::legacy::connect::HttpConnector>, Full<Bytes>> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(folder.join("down-ca.pem")).unwrap() {
-        roots.add(certificate.unwrap()).unwrap();
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let builder = HttpsConnectorBuilder::new().with_tls_config(config).https_only();
-    let connector = if http2 { builder.enable_http2().build() } else { builder.enable_http1().build() };
-    Client::builder(TokioExecutor::new()).build(connector)
-}
-
 #[tokio::test]
 async fn listeners_offer_http_2_and_http_1() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,23 +71,6 @@ async fn listeners_offer_http_2_and_http_1() {
 }
 
 #[tokio::test]
-async fn trailers_pass_from_http_2_to_http_2() {
-    let folder = tempfile::tempdir().unwrap();
-    certificates(folder.path(), "up", &["localhost"]);
-    certificates(folder.path(), "down", &["localhost"]);
-    let upstream = TlsUpstream::start(folder.path(), &["h2"]).await;
-    let tls = "tls = { cert = \"down.pem\", key = \"down.key\" }\n";
-    let url = format!("https://localhost:{}", upstream.address.port());
-    let proxy = proxy_in(folder.path(), &format!("{tls}{}", route("passthrough", &url, "up-ca.pem")));
-    let uri = format!("https://localhost:{}/x", proxy.addresses()[0].port());
-    let request = http::Request::get(&uri).body(Full::default()).unwrap();
-    let response = within("an answer", client(folder.path(), true).request(request)).await.unwrap();
-    let body = within("the body", response.into_body().collect()).await.unwrap();
-    assert_eq!(body.trailers().unwrap()["x-trailer"], "at the end");
-    assert_eq!(body.to_bytes(), "HTTP/2.0 /x 0");
-}
-
-#[tokio::test]
 async fn a_certificate_can_be_replaced_while_the_proxy_runs() {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path(), "down", &["localhost"]);
@@ -227,7 +78,7 @@ async fn a_certificate_can_be_replaced_while_the_proxy_runs() {
     let tls = "tls = { cert = \"down.pem\", key = \"down.key\" }\n";
     let proxy = proxy_in(folder.path(), &format!("{tls}{}", pass(upstream.address)));
     let uri: http::Uri = format!("https://localhost:{}/", proxy.addresses()[0].port()).parse().unwrap();
-    let trusts_new = |folder: &Path| client(folder, false).get(uri.clone());
+    let trusts_new = |folder: &Path| client::<Full<Bytes>>(folder, false).get(uri.clone());
     assert!(within("an answer", trusts_new(folder.path())).await.is_ok());
 
     // A broken file changes nothing.

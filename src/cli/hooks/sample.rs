@@ -32,6 +32,7 @@ pub(super) fn occasion(event: Event, name: Option<&str>) -> Occasion {
         route: "test".into(),
         name: name.map(Into::into),
         server: None,
+        trace: None,
     }
 }
 

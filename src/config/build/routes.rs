@@ -91,6 +91,7 @@ fn resolve_one(
         connect_timeout: route.connect_timeout,
         first_byte_timeout: route.first_byte_timeout,
         idle_timeout: route.idle_timeout,
+        check_interval: route.check_interval,
         ca_file: route.ca_file.as_ref().and_then(|path| around.folder.certificates(path, problems)),
         client_cert: route.client_cert.as_ref().and_then(|files| around.folder.tls(files, problems)),
         headers: headers?,

@@ -137,6 +137,8 @@ section! {
         first_byte_timeout: Duration [1..=86_400_000] = "10m",
         /// The longest silence within an answer.
         idle_timeout: Duration [1..=86_400_000] = "5m",
+        /// How often each of several servers is connected to, to see whether it is there; one that is not is taken last.
+        check_interval: Duration [100..=86_400_000] = "5s",
         /// Trust the certificates in this PEM file instead of the system's.
         ca_file: Option<At<PathBuf>>,
         /// The certificate that hookgate shows to the upstream.

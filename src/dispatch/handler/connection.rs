@@ -60,7 +60,7 @@ impl Connection {
     /// # Errors
     /// When the name is not valid here or a header cannot carry the value.
     pub fn header(self, name: &str, value: &str) -> Result<Self, ConnectionError> {
-        const TAKEN: [&str; 9] = [
+        const TAKEN: [&str; 10] = [
             "host",
             "content-type",
             "content-length",
@@ -70,6 +70,7 @@ impl Connection {
             "upgrade",
             "user-agent",
             "idempotency-key",
+            "traceparent",
         ];
         let name = HeaderName::try_from(name).map_err(|_| ConnectionError::Header)?;
         if TAKEN.contains(&name.as_str()) || name.as_str().starts_with("x-hookgate-") {
@@ -176,7 +177,7 @@ mod tests {
         assert_eq!(Connection::new().bearer("").unwrap_err(), ConnectionError::Credential);
         assert_eq!(Connection::new().bearer("a\nb").unwrap_err(), ConnectionError::Credential);
         assert_eq!(Connection::new().basic("user").unwrap_err(), ConnectionError::Credential);
-        for name in ["", "a b", "Host", "content-length", "X-Hookgate-Dispatch"] {
+        for name in ["", "a b", "Host", "content-length", "traceparent", "X-Hookgate-Dispatch"] {
             assert_eq!(Connection::new().header(name, "v").unwrap_err(), ConnectionError::Header, "{name}");
         }
         for pem in ["", "no", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {

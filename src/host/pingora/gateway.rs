@@ -19,7 +19,7 @@ use super::problem::problem;
 use super::routes::{Found, Table};
 use super::upstream::RouteUpstream;
 use super::upstream::headers::HeaderCase;
-use super::{control, driven, framing, respond};
+use super::{control, driven, framing, respond, upgrade};
 use crate::upstream::UpstreamErrorKind;
 use crate::{Hookgate, Plan, Route, RouteKind};
 
@@ -105,24 +105,43 @@ impl Gateway {
         let seen = if rest.is_empty() { "/" } else { rest };
         match self.core.plan(&mount.route, session.req_header(), seen) {
             Plan::Pass => {
-                context.passing = Some(Passing::new(mount.clone(), format!("{rest}{query}")));
-                Ok(false)
+                let rest = format!("{rest}{query}");
+                let passing = context.passing.insert(Passing::new(mount.clone(), rest.clone()));
+                let Some(protocols) = upgrade::asked_for(session) else { return Ok(false) };
+                let Some(mut head) = head(session, &format!("{seen}{query}")) else {
+                    return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
+                };
+                self.core.strip(&mut head.headers);
+                answered(match upgrade::run(session, &mount.upstream, head, rest, protocols).await? {
+                    Ok(()) => Ok(()),
+                    Err(failure) => {
+                        passing.failure = Some(failure);
+                        Err(Error::explain(ErrorType::ConnectError, "no answer to an upgrade").into_up())
+                    }
+                })
             }
             Plan::Refuse(response) => answered(respond::refuse(session, response).await),
             Plan::Inspect(inspection) => {
-                let Ok(uri) = Uri::try_from(format!("{seen}{query}")) else {
+                let Some(head) = head(session, &format!("{seen}{query}")) else {
                     return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
                 };
-                let mut head = session.req_header().as_owned_parts();
-                head.uri = uri;
-                if let Some(case) = HeaderCase::of(session.req_header()) {
-                    head.extensions.insert(case);
-                }
                 let upstream = Arc::new(mount.upstream.clone());
                 answered(driven::exchange(session, &self.core, inspection, head, upstream).await)
             }
         }
     }
+}
+
+/// The request's head with another target, remembering how the client wrote the names in it; `None` when that is no URI.
+fn head(session: &Session, target: &str) -> Option<http::request::Parts> {
+    let request = session.req_header();
+    let uri = Uri::try_from(target).ok()?;
+    let mut head = request.as_owned_parts();
+    head.uri = uri;
+    if let Some(case) = HeaderCase::of(request) {
+        head.extensions.insert(case);
+    }
+    Some(head)
 }
 
 fn answered(written: Result<()>) -> Result<bool> {
@@ -186,9 +205,13 @@ impl ProxyHttp for Gateway {
         context.passing.as_ref().map_or(Ok(()), |passing| passing.request(request))
     }
 
-    async fn response_filter(&self, _: &mut Session, response: &mut ResponseHeader, _: &mut Context) -> Result<()> {
-        Passing::response(response);
-        Ok(())
+    async fn response_filter(
+        &self,
+        session: &mut Session,
+        response: &mut ResponseHeader,
+        _: &mut Context,
+    ) -> Result<()> {
+        Passing::response(response, session.as_downstream().is_http2())
     }
 
     fn fail_to_connect(&self, _: &mut Session, _: &HttpPeer, context: &mut Context, error: Box<Error>) -> Box<Error> {

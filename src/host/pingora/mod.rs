@@ -19,6 +19,7 @@ mod server;
 mod setup;
 mod signals;
 mod tls;
+mod upgrade;
 mod upstream;
 
 use std::fmt;

@@ -1,8 +1,9 @@
-//! What passes uninspected goes through pingora's own phases, which stream both ways and know upgrades and trailers.
+//! What passes uninspected goes through pingora's own phases, which stream both ways, and know trailers between two sides
+//! that speak HTTP/2. Upgrades have a way of their own, see [`super::upgrade`].
 
 use std::sync::Arc;
 
-use http::{HeaderName, header};
+use http::{HeaderName, StatusCode, Version, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, Result};
@@ -60,19 +61,30 @@ impl Passing {
             request.set_raw_path(path.as_bytes())?;
             request.insert_header(header::HOST, authority.as_str())?;
         }
+        // pingora reads the trailers of a request and drops them: none may be promised.
+        request.remove_header(&header::TRAILER);
         headers::set_own(request, self.mount.upstream.own_headers())
     }
 
-    /// Removes from an answer what concerns the upstream's connection. An upgrade needs it.
-    pub(super) fn response(response: &mut ResponseHeader) {
-        if response.status == http::StatusCode::SWITCHING_PROTOCOLS {
-            return;
+    /// Removes from an answer what concerns the upstream's connection, and the promise of trailers that will not come:
+    /// pingora passes them on from HTTP/2 to HTTP/2 only. `client_http2`: the client speaks that.
+    ///
+    /// # Errors
+    /// The upstream switched to another protocol, which it was not asked for.
+    pub(super) fn response(response: &mut ResponseHeader, client_http2: bool) -> Result<()> {
+        if response.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Error::e_explain(ErrorType::InvalidHTTPHeader, "an upgrade that was not asked for")
+                .map_err(|error| error.into_up());
+        }
+        if !client_http2 || response.version != Version::HTTP_2 {
+            response.remove_header(&header::TRAILER);
         }
         for name in headers::hop_by_hop(&response.headers) {
             if name != header::TRANSFER_ENCODING {
                 response.remove_header(&name);
             }
         }
+        Ok(())
     }
 
     /// Whether another server may be tried: nothing was sent yet.

@@ -10,7 +10,7 @@ use pingora::http::ResponseHeader;
 use pingora::proxy::Session;
 use pingora::{Error, ErrorType, Result};
 
-use super::upstream::headers::strip_hop_by_hop;
+use super::upstream::headers::{remove, strip_hop_by_hop};
 use crate::body::BoxError;
 use crate::linger::{LINGER_BYTES, LINGER_TIME};
 
@@ -149,6 +149,10 @@ fn head(
     bodiless: bool,
 ) -> Result<ResponseHeader> {
     strip_hop_by_hop(&mut parts.headers);
+    if !session.as_downstream().is_http2() {
+        // They are not written there (see `answer`), so that they must not be promised.
+        remove(&mut parts.headers, &[header::TRAILER]);
+    }
     parts.version = Version::HTTP_11;
     if !bodiless && !parts.headers.contains_key(header::CONTENT_LENGTH) {
         match length {

@@ -82,6 +82,57 @@ pub(super) async fn dropped_thinking_stays_dropped(at: Setting) -> Outcome {
     Ok(())
 }
 
+/// Instructions that the client puts in between, and moves, are no part of what corrections are anchored on.
+pub(super) async fn instructions_in_between_do_not_matter(at: Setting) -> Outcome {
+    let stage = played(at).await?;
+    let mut agent = stage.agent();
+    agent.prompt("first").await?;
+    let instruction = json!({"role": "system", "content": "be brief"});
+    for at in [0, 1, 3, 4] {
+        let mut other = stage.agent();
+        other.history().clone_from(agent.history());
+        other.history().insert(at, instruction.clone());
+        other.prompt(&format!("then, with an instruction at {at}")).await?;
+        let number = stage.model.requests().len() - 1;
+        let mut messages = stage.messages(number);
+        assert_eq!(messages.remove(at), instruction, "{messages:?}");
+        let ids: Vec<_> = parts(&messages[1], "tool_use").iter().map(|part| part["id"].clone()).collect();
+        assert_eq!(ids, ["toolu_1", "toolu_2"]);
+        assert_eq!(result_of(&messages[2], "toolu_2")["is_error"], true);
+        assert_eq!(messages[0].to_string().matches("mind the gap").count(), 1);
+    }
+    assert_eq!(stage.policy.asked_of("UserPromptSubmit").len(), 5, "the first prompt is asked about once");
+    Ok(())
+}
+
+/// A client that was started again goes on in its session, with the history as it has it.
+pub(super) async fn a_resumed_session_is_corrected(at: Setting) -> Outcome {
+    let stage = played(at).await?;
+    let mut before = stage.agent();
+    before.prompt("first").await?;
+    let history = before.history().clone();
+    drop(before);
+    let mut resumed = stage.agent();
+    *resumed.history() = history;
+    resumed.prompt("second").await?;
+    assert_corrected(&stage, 2);
+    assert_eq!(stage.policy.asked_of("UserPromptSubmit").len(), 2, "nothing is asked twice");
+    Ok(())
+}
+
+/// Tokens are counted of what the model would get.
+pub(super) async fn counted_histories_are_corrected(at: Setting) -> Outcome {
+    let stage = played(at).await?;
+    let mut agent = stage.agent();
+    agent.prompt("first").await?;
+    agent.say("second");
+    let session = [("x-hookgate-session", super::stage::SESSION)];
+    stage.client().post("/v1/messages/count_tokens", &session, agent.body()).await?.bytes().await?;
+    assert_eq!(stage.model.requests()[2].uri, "/v1/messages/count_tokens");
+    assert_corrected(&stage, 2);
+    Ok(())
+}
+
 /// A fork has a new session id and the old history.
 pub(super) async fn a_fork_is_corrected(at: Setting) -> Outcome {
     let stage = played(at).await?;
@@ -179,16 +230,16 @@ pub(super) async fn a_retry_goes_on_after_the_rounds_that_are_done(at: Setting) 
     agent.say("Go.");
     let broken = agent.request().await?;
     assert!(!broken.complete);
-    let mut retry = stage.agent();
+    let mut replies = Vec::new();
     for streamed in [true, false] {
-        retry = stage.agent().streaming(streamed);
+        let mut retry = stage.agent().streaming(streamed);
         retry.history().clone_from(agent.history());
-        let reply = retry.request().await?;
-        if reply.complete {
-            assert_eq!(reply.text(), "Trying.\nWithout it.");
-        }
+        replies.push(retry.request().await?);
     }
-    drop(retry);
+    // The streamed retry breaks where the first one did; the other one gets the whole answer, of both rounds.
+    assert!(!replies[0].complete && replies[0].text().starts_with("Trying."));
+    assert!(replies[1].complete);
+    assert_eq!((replies[1].text().as_str(), &replies[1].message["id"]), ("Trying.\nWithout it.", &json!("msg_1")));
     assert_eq!(stage.policy.asked_of("PreToolUse").len(), 1);
     let firsts = stage
         .model

@@ -5,6 +5,7 @@
 
 mod callbacks;
 mod deny;
+mod echo;
 mod failure;
 mod fidelity;
 mod gone;
@@ -15,6 +16,7 @@ mod post;
 mod prompt;
 mod provider;
 mod stage;
+mod stalled;
 mod stop;
 mod streaming;
 mod subagent;
@@ -105,6 +107,14 @@ suite! {
             a_policy_that_fails_closed_denies_and_is_named,
             a_policy_that_fails_open_allows,
             the_first_denial_ends_the_dispatch;
+        echo:
+            an_exact_echo_is_split,
+            an_echo_with_moving_cache_marks_is_split,
+            an_echo_with_collapsed_texts_is_split,
+            an_echo_without_its_thinking_is_split,
+            a_changed_echo_is_split_without_its_thinking,
+            a_fork_leaves_a_denied_prompt_out,
+            the_same_denied_prompt_twice_stays_out_twice;
         failure:
             an_error_status_is_passed_on_and_told,
             an_error_event_is_passed_on_and_told,
@@ -133,6 +143,9 @@ suite! {
             moving_cache_marks_do_not_matter,
             collapsed_prompts_do_not_matter,
             dropped_thinking_stays_dropped,
+            instructions_in_between_do_not_matter,
+            a_resumed_session_is_corrected,
+            counted_histories_are_corrected,
             a_fork_is_corrected,
             a_compacted_history_is_left_alone,
             an_edited_history_is_a_branch,
@@ -160,6 +173,7 @@ suite! {
             context_follows_the_prompt_for_ever,
             context_cannot_forge_its_delimiter,
             session_context_comes_with_the_first_prompt,
+            a_session_with_a_past_is_told_as_resumed,
             only_a_known_client_has_context_of_its_own,
             a_side_request_starts_no_turn,
             old_prompts_are_judged_when_they_are_new_here,
@@ -201,6 +215,8 @@ suite! {
             every_surface_passes_where_nobody_judges,
             helpers_pass,
             headers_pass_and_our_own_stay,
+            a_trace_goes_on_to_model_and_handlers,
+            what_is_no_trace_is_not_told,
             a_handlers_own_traffic_fires_nothing;
         undecidable:
             duplicate_keys_are_not_allowed,
@@ -223,6 +239,9 @@ suite! {
             in_the_middle_of_a_stream;
         history:
             a_retry_goes_on_after_the_rounds_that_are_done;
+        stalled:
+            a_client_that_never_reads_holds_up_itself_alone,
+            nor_does_one_that_gets_text_alone;
         streaming:
             text_comes_before_the_answer_ends,
             a_call_is_decided_before_its_block,

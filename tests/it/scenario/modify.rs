@@ -131,7 +131,8 @@ pub(super) async fn context_stands_after_the_results(at: Setting) -> Outcome {
         let content = message["content"].as_array().cloned().unwrap_or_default();
         let kinds: Vec<_> = content.iter().map(|part| part["type"].as_str().unwrap_or_default()).collect();
         assert_eq!(kinds, ["tool_result", "tool_result", "text"], "request {number}");
-        assert!(content[2]["text"].as_str().is_some_and(|text| text.contains("p is case-sensitive")));
+        let context = content[2]["text"].as_str().unwrap_or_default();
+        assert!(context.contains("p is case-sensitive") && context.contains("toolu_1"), "{context}");
     }
     Ok(())
 }

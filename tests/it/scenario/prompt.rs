@@ -182,6 +182,32 @@ pub(super) async fn session_context_comes_with_the_first_prompt(at: Setting) -> 
     Ok(())
 }
 
+/// A session that began elsewhere, or before hookgate was started: it is told as resumed, and what is added stands behind
+/// the prompt that came first here.
+pub(super) async fn a_session_with_a_past_is_told_as_resumed(at: Setting) -> Outcome {
+    let stage = at
+        .answering(|number, _| says(&format!("msg_{number}"), "Fine.").into())
+        .hooks(["SessionStart"])
+        .policy(|_| Ruling::pass().context("house rules"))
+        .start()
+        .await?;
+    let mut agent = stage.agent();
+    let turn = |role: &str, text: &str| json!({"role": role, "content": [{"type": "text", "text": text}]});
+    agent.history().extend([turn("user", "before"), turn("assistant", "Noted.")]);
+    agent.prompt("now").await?;
+    agent.prompt("and then").await?;
+    let started = stage.policy.asked_of("SessionStart");
+    assert_eq!(started.len(), 1);
+    assert_eq!(started[0].detail()["source"], "resume");
+    for number in [0, 1] {
+        let messages = stage.messages(number);
+        let with: Vec<bool> = messages.iter().map(|message| message.to_string().contains("house rules")).collect();
+        assert_eq!(with.iter().position(|with| *with), Some(2), "request {number}");
+        assert_eq!(with.iter().filter(|with| **with).count(), 1, "request {number}");
+    }
+    Ok(())
+}
+
 /// What a known client adds by itself is told apart from the prompt; what anybody else writes like it is the prompt.
 pub(super) async fn only_a_known_client_has_context_of_its_own(at: Setting) -> Outcome {
     let message = json!({"role": "user", "content": [

@@ -80,6 +80,52 @@ pub(super) async fn headers_pass_and_our_own_stay(at: Setting) -> Outcome {
     Ok(())
 }
 
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+/// A trace goes on to the model, in every round, and to the handlers; what comes beside it is not theirs.
+pub(super) async fn a_trace_goes_on_to_model_and_handlers(at: Setting) -> Outcome {
+    let script =
+        [hookgate::testing::Message::new("msg_1").tool("toolu_1", "a", "{}"), says("msg_2", "Then without it.")];
+    let stage = at
+        .model(script)
+        .hooks(["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"])
+        .policy(|asked| if asked.event() == "PreToolUse" { Ruling::deny("no") } else { Ruling::pass() })
+        .start()
+        .await?;
+    let agent =
+        stage.agent().header("traceparent", TRACE).header("tracestate", "vendor=1").header("baggage", "user=ann");
+    assert_eq!(agent.header("x-request-id", "r-1").prompt("hi").await?[0].text(), "Then without it.");
+    assert_eq!(stage.model.requests().len(), 2);
+    for request in stage.model.requests() {
+        let kept = ["traceparent", "tracestate", "baggage"].map(|name| request.header(name).to_owned());
+        assert_eq!(kept, [TRACE, "vendor=1", "user=ann"]);
+    }
+    let asked = stage.policy.asked();
+    assert_eq!(asked.len(), 4);
+    for asked in asked {
+        assert_eq!(asked.headers["traceparent"], TRACE, "{}", asked.event());
+        for other in ["tracestate", "baggage", "x-request-id"] {
+            assert!(!asked.headers.contains_key(other), "{} got {other}", asked.event());
+        }
+    }
+    Ok(())
+}
+
+/// What is no trace is the model's to judge, and is shown to nobody else.
+pub(super) async fn what_is_no_trace_is_not_told(at: Setting) -> Outcome {
+    let stage = at.answering(|_, _| says("msg_1", "Hello.").into()).hooks(["UserPromptSubmit"]).start().await?;
+    for odd in ["sk-secret", "00-00000000000000000000000000000000-00f067aa0ba902b7-01", &format!("{TRACE}-sk-secret")] {
+        stage.agent().header("traceparent", odd).prompt(odd).await?;
+        assert_eq!(
+            stage.model.requests().last().map(|request| request.header("traceparent").to_owned()),
+            Some(odd.into())
+        );
+    }
+    assert_eq!(stage.policy.asked().len(), 3);
+    assert!(stage.policy.asked().iter().all(|asked| !asked.headers.contains_key("traceparent")));
+    Ok(())
+}
+
 /// A handler that calls through hookgate copies its mark: nothing is asked about that, and the mark goes no further.
 pub(super) async fn a_handlers_own_traffic_fires_nothing(at: Setting) -> Outcome {
     let stage = at

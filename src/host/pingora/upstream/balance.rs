@@ -11,15 +11,14 @@ use super::target::Target;
 
 /// Connections that one call tries to make before it fails.
 const MAX_CONNECTS: usize = 3;
-/// How often the servers of a route with several are connected to, to see whether they are there.
-const CHECK_EVERY: Duration = Duration::from_secs(5);
-/// The longest time for such a check.
+/// The longest time that a server may take to be connected to when it is looked whether it is there.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The servers of one route; never empty.
 pub(super) struct Targets {
     targets: Vec<Target>,
     turn: AtomicUsize,
+    check_interval: Duration,
 }
 
 /// What one call has tried so far.
@@ -38,8 +37,8 @@ impl Tried {
 }
 
 impl Targets {
-    pub(super) fn new(targets: Vec<Target>) -> Self {
-        Targets { targets, turn: AtomicUsize::new(0) }
+    pub(super) fn new(targets: Vec<Target>, check_interval: Duration) -> Self {
+        Targets { targets, turn: AtomicUsize::new(0), check_interval }
     }
 
     /// The next server to try and its address; `None` when everything was tried that may be.
@@ -77,7 +76,7 @@ impl Targets {
         loop {
             futures_util::future::join_all(self.targets.iter().map(check)).await;
             tokio::select! {
-                _ = tokio::time::sleep(CHECK_EVERY) => {}
+                _ = tokio::time::sleep(self.check_interval) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
         }

@@ -35,19 +35,20 @@ pub(super) async fn send(
     let session = lease.session().ok_or_else(|| Error::new(ErrorType::InternalError))?;
     session.set_write_timeout(Some(times.idle));
     write_head(session, outline, target, body.is_empty()).await?;
-    let answered = match write_body(session, body).await {
+    let switches = outline.switches;
+    let answered = match write_body(session, body, switches).await {
         Ok(answered) => answered,
         Err(error)
             if matches!(error.etype(), ErrorType::WriteError | ErrorType::WriteTimedout | ErrorType::H2Error) =>
         {
-            return last_words(session, error).await;
+            return last_words(session, switches, error).await;
         }
         Err(error) => return Err(error),
     };
     if answered {
         return Ok(());
     }
-    match tokio::time::timeout(times.first_byte, read_head(session)).await {
+    match tokio::time::timeout(times.first_byte, read_head(session, switches)).await {
         Ok(read) => read,
         Err(_) => Error::e_explain(ErrorType::ReadTimedout, "no answer yet"),
     }
@@ -67,7 +68,7 @@ async fn write_head(session: &mut HttpSession, outline: &Outline, target: &Targe
 }
 
 /// Sends the body; `true` when the final answer's head came meanwhile. A refusal that comes early ends the upload.
-async fn write_body(session: &mut HttpSession, body: &mut Outgoing) -> Result<bool> {
+async fn write_body(session: &mut HttpSession, body: &mut Outgoing, switches: bool) -> Result<bool> {
     let mut answered = false;
     let mut index = 0;
     while let Some(piece) = body.piece(index).await {
@@ -77,7 +78,7 @@ async fn write_body(session: &mut HttpSession, body: &mut Outgoing) -> Result<bo
         while !piece.is_empty() {
             session.write_request_body(piece.split_to(piece.len().min(PIECE)), false).await?;
             if !answered && !piece.is_empty() {
-                answered = head_is_there(session)?;
+                answered = head_is_there(session, switches)?;
             }
             if answered && refused(session) {
                 return Ok(true);
@@ -93,20 +94,21 @@ fn refused(session: &HttpSession) -> bool {
 }
 
 /// Looks, without waiting, for the final answer's head.
-fn head_is_there(session: &mut HttpSession) -> Result<bool> {
+fn head_is_there(session: &mut HttpSession, switches: bool) -> Result<bool> {
     // Without the budget of tokio's cooperative scheduling, which would say "not yet" of what is there.
-    match tokio::task::unconstrained(read_head(session)).now_or_never() {
+    match tokio::task::unconstrained(read_head(session, switches)).now_or_never() {
         Some(read) => read.map(|()| true),
         None => Ok(false),
     }
 }
 
-/// Reads heads until one is final. Can be dropped and called again.
-async fn read_head(session: &mut HttpSession) -> Result<()> {
+/// Reads heads until one is final. Can be dropped and called again. `switches`: a switch of protocols was asked for.
+async fn read_head(session: &mut HttpSession, switches: bool) -> Result<()> {
     loop {
         session.read_response_header().await?;
         let status = session.response_header().map(|head| head.status.as_u16());
         match status {
+            Some(101) if switches => return Ok(()),
             Some(101) => return Error::e_explain(ErrorType::InvalidHTTPHeader, "an upgrade that was not asked for"),
             Some(100..=199) => {}
             _ => return Ok(()),
@@ -115,8 +117,8 @@ async fn read_head(session: &mut HttpSession) -> Result<()> {
 }
 
 /// The upstream stopped reading: often it has answered already, with the reason.
-async fn last_words(session: &mut HttpSession, error: Box<Error>) -> Result<()> {
-    match tokio::time::timeout(LAST_WORDS, read_head(session)).await {
+async fn last_words(session: &mut HttpSession, switches: bool, error: Box<Error>) -> Result<()> {
+    match tokio::time::timeout(LAST_WORDS, read_head(session, switches)).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(read)) if matches!(read.etype(), ErrorType::ReadError | ErrorType::ConnectionClosed) => Err(read),
         _ => Err(error),

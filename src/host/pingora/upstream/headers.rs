@@ -35,7 +35,7 @@ pub(in crate::host::pingora) fn strip_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Removes headers and keeps the others in order, which [`HeaderMap::remove`] does not.
-fn remove(headers: &mut HeaderMap, names: &[HeaderName]) {
+pub(in crate::host::pingora) fn remove(headers: &mut HeaderMap, names: &[HeaderName]) {
     if names.is_empty() {
         return;
     }
@@ -80,6 +80,8 @@ pub(super) struct Outline {
     headers: HeaderMap,
     case: Option<HeaderCase>,
     length: Option<u64>,
+    /// The request asks to switch to another protocol.
+    pub(super) switches: bool,
 }
 
 impl Outline {
@@ -108,7 +110,14 @@ impl Outline {
         }
         let path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let case = parts.extensions.get::<HeaderCase>().cloned();
-        Outline { method: parts.method, path_and_query, headers, case, length }
+        Outline { method: parts.method, path_and_query, headers, case, length, switches: false }
+    }
+
+    /// Makes it a request, for that path, to switch to one of these protocols.
+    pub(super) fn switching_to(mut self, protocols: HeaderValue, path_and_query: String) -> Self {
+        self.headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        self.headers.insert(header::UPGRADE, protocols);
+        Outline { path_and_query, switches: true, ..self }
     }
 
     /// The request in the form that HTTP/1.1 sends.

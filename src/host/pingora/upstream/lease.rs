@@ -11,7 +11,7 @@ use super::target::POOL_IDLE;
 
 /// Given back with [`Lease::finish`] after a whole exchange. Dropped before, the exchange is given up: the connection
 /// is closed, the stream reset.
-pub(super) struct Lease {
+pub(in crate::host::pingora) struct Lease {
     session: Option<Box<HttpSession>>,
     connector: Arc<Connector>,
     peer: Box<HttpPeer>,
@@ -23,7 +23,7 @@ impl Lease {
     }
 
     /// `None` only for a lease that was given back, which takes it by value.
-    pub(super) fn session(&mut self) -> Option<&mut HttpSession> {
+    pub(in crate::host::pingora) fn session(&mut self) -> Option<&mut HttpSession> {
         self.session.as_deref_mut()
     }
 

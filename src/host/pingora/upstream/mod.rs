@@ -13,12 +13,14 @@ pub(super) mod target;
 pub(super) mod trust;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header, request};
 use pingora::ErrorType;
 use pingora::connectors::http::Connector;
-use pingora::upstreams::peer::HttpPeer;
+use pingora::http::ResponseHeader;
+use pingora::upstreams::peer::{ALPN, HttpPeer};
 use tokio::sync::watch;
 
 use self::balance::Targets;
@@ -26,7 +28,7 @@ pub(super) use self::balance::Tried;
 use self::body::AnswerBody;
 use self::exchange::Times;
 use self::headers::Outline;
-use self::lease::Lease;
+pub(super) use self::lease::Lease;
 use self::outgoing::Outgoing;
 use self::target::Target;
 use self::trust::Trust;
@@ -58,7 +60,7 @@ impl RouteUpstream {
         let trust = Trust::load(route)?;
         let targets = route.upstreams.iter().map(|target| Target::new(target.clone(), route, &trust, group)).collect();
         Ok(RouteUpstream(Arc::new(Inner {
-            targets: Targets::new(targets),
+            targets: Targets::new(targets, route.check_interval),
             connector,
             own_headers: route.headers.clone(),
             times: Times { first_byte: route.first_byte_timeout, idle: route.idle_timeout },
@@ -81,10 +83,36 @@ impl RouteUpstream {
         }
     }
 
+    /// Asks to switch to one of these protocols. `head` is the client's, `path_and_query` what is asked for.
+    ///
+    /// # Errors
+    /// There was no answer.
+    pub(super) async fn switch(
+        &self,
+        head: request::Parts,
+        path_and_query: String,
+        protocols: HeaderValue,
+    ) -> Result<Switched, UpstreamError> {
+        self.0.switch(head, path_and_query, protocols).await
+    }
+
+    /// The longest silence of a connection that was switched.
+    pub(super) fn silence(&self) -> Duration {
+        self.0.times.first_byte.max(self.0.times.idle)
+    }
+
     /// Watches the servers of a route with several; see [`Targets::check`].
     pub(super) async fn check(&self, stop: watch::Receiver<bool>) {
         self.0.targets.check(stop).await;
     }
+}
+
+/// What came of the wish to switch to another protocol.
+pub(super) enum Switched {
+    /// It is done: this is the head of the answer, and the connection.
+    Done(Box<ResponseHeader>, Lease),
+    /// The upstream answers as if nothing had been asked for.
+    Refused(Response<Body>),
 }
 
 impl Upstream for RouteUpstream {
@@ -101,11 +129,33 @@ impl Inner {
             UpstreamError::new(UpstreamErrorKind::Other, format!("the request's body broke off: {error}"))
         })?;
         let outline = Outline::new(parts, body.length(), &self.own_headers);
+        let (lease, target) = self.send(&outline, &mut body).await?;
+        Ok(self.answer(lease, target, &outline.method).await)
+    }
+
+    async fn switch(
+        &self,
+        head: request::Parts,
+        path_and_query: String,
+        protocols: HeaderValue,
+    ) -> Result<Switched, UpstreamError> {
+        let outline = Outline::new(head, Some(0), &self.own_headers).switching_to(protocols, path_and_query);
+        let (mut lease, target) = self.send(&outline, &mut Outgoing::nothing()).await?;
+        match lease.session().and_then(|session| session.response_header()) {
+            Some(head) if head.status == StatusCode::SWITCHING_PROTOCOLS => {
+                Ok(Switched::Done(Box::new(head.clone()), lease))
+            }
+            _ => Ok(Switched::Refused(self.answer(lease, target, &outline.method).await)),
+        }
+    }
+
+    /// Sends a request and reads the head of its answer, which the lease then holds.
+    async fn send(&self, outline: &Outline, body: &mut Outgoing) -> Result<(Lease, &Target), UpstreamError> {
         let mut retries = 0;
         loop {
-            let (mut lease, target, reused) = self.connect().await?;
-            match exchange::send(&mut lease, &outline, target, &mut body, self.times).await {
-                Ok(()) => return Ok(self.answer(lease, target, &outline.method).await),
+            let (mut lease, target, reused) = self.connect(outline.switches).await?;
+            match exchange::send(&mut lease, outline, target, body, self.times).await {
+                Ok(()) => return Ok((lease, target)),
                 Err(error) if retries < MAX_RETRIES && body.can_repeat() && failure::may_retry(&error, reused) => {
                     retries += 1;
                     if matches!(error.etype(), ErrorType::H2Downgrade) {
@@ -121,11 +171,15 @@ impl Inner {
         }
     }
 
-    async fn connect(&self) -> Result<(Lease, &Target, bool), UpstreamError> {
+    /// `switches`: the connection is to be switched to another protocol, which HTTP/2 does not know.
+    async fn connect(&self, switches: bool) -> Result<(Lease, &Target, bool), UpstreamError> {
         let mut tried = Tried::default();
         let mut failed = None;
         while let Some((target, address)) = self.targets.next(&mut tried).await {
-            let peer = target.peer(address);
+            let mut peer = target.peer(address);
+            if switches {
+                peer.options.alpn = ALPN::H1;
+            }
             match self.connector.get_http_session(&*peer).await {
                 Ok((session, reused)) => {
                     return Ok((Lease::new(session, self.connector.clone(), peer), target, reused));
@@ -158,7 +212,12 @@ impl Inner {
                 *response.headers_mut() = head.headers;
                 *response.version_mut() = Version::HTTP_11;
             }
-            over = session.as_http1().is_some() && session.response_done();
+            let http1 = session.as_http1().is_some();
+            if http1 {
+                // pingora drops the trailers of an HTTP/1.1 answer: none may be promised.
+                headers::remove(response.headers_mut(), &[header::TRAILER]);
+            }
+            over = http1 && session.response_done();
         }
         headers::strip_hop_by_hop(response.headers_mut());
         if over {

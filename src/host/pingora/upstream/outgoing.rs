@@ -45,6 +45,11 @@ impl Outgoing {
         Ok(Outgoing { ready, rest, length, streamed: false })
     }
 
+    /// No body.
+    pub(super) fn nothing() -> Self {
+        Outgoing { ready: Vec::new(), rest: None, length: Some(0), streamed: false }
+    }
+
     /// The length, where it is known before the body was sent.
     pub(super) fn length(&self) -> Option<u64> {
         self.length

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pingora::protocols::l4::ext::TcpKeepalive;
 use pingora::protocols::l4::socket;
-use pingora::upstreams::peer::{ALPN, HttpPeer, PeerOptions};
+use pingora::upstreams::peer::{ALPN, HttpPeer, HttpUpstreamRequestPolicy, PeerOptions};
 
 use super::resolve::Addresses;
 use super::trust::Trust;
@@ -107,6 +107,8 @@ fn options(route: &RouteConfig, trust: &Trust, tls: bool) -> PeerOptions {
     options.connection_timeout = Some(route.connect_timeout);
     options.total_connection_timeout = Some(route.connect_timeout);
     options.idle_timeout = Some(POOL_IDLE);
+    // An upgrade that is answered at once gets lost in pingora's own phases (0.9.1), so that it never gets there.
+    options.http_upstream_request_policy = HttpUpstreamRequestPolicy::deny_upgrades();
     // pingora's own phases have one limit for all reads: the wait for the first byte is the longer one.
     options.read_timeout = Some(route.first_byte_timeout.max(route.idle_timeout));
     options.write_timeout = Some(route.idle_timeout);
