@@ -11,6 +11,7 @@ use http::{HeaderMap, Request, Response, request};
 use super::body::GuardedBody;
 use super::callbacks::Callbacks;
 use super::exchange;
+use super::meter::Inspected;
 use super::route::{self, Inspection, Plan, Route, RouteKind, Subagent};
 use crate::audit::AuditLog;
 use crate::callback::TmpHooks;
@@ -41,6 +42,7 @@ pub(super) struct Inner {
     pub(super) subagents: Vec<Subagent>,
     pub(super) mode: HooksMode,
     pub(super) callbacks: Option<Callbacks>,
+    pub(super) inspected: Inspected,
 }
 
 /// The emergency switch.
@@ -123,6 +125,7 @@ impl HookgateBuilder {
                 subagents: self.subagents,
                 mode: self.mode,
                 callbacks: self.callbacks,
+                inspected: Inspected::default(),
             }),
         }
     }

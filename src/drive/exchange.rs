@@ -55,7 +55,7 @@ pub(super) async fn run(
     upstream: Arc<dyn Upstream>,
 ) -> Response<GuardedBody> {
     let Inspection { route, protocol, counting, body_limit } = inspection;
-    super::meter::inspected(&route.name);
+    core.inner.inspected.count(&route.name);
     let hooks = core.hooks();
     let (mut head, sent) = request.into_parts();
     let client = ClientIdentity::of(&head.headers);

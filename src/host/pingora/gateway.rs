@@ -14,6 +14,7 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 use tokio::sync::mpsc;
 
 use super::callbacks::Callbacks;
+use super::counts::Counts;
 use super::passthrough::Passing;
 use super::problem::problem;
 use super::routes::{Found, Table};
@@ -36,6 +37,7 @@ pub(super) struct Gateway {
     /// The one-time callbacks; `None` where only the control surface is served.
     pub(super) callbacks: Option<Callbacks>,
     pub(super) control: Router,
+    pub(super) counts: Counts,
     /// Tells the server, by being dropped, that no connection is left.
     pub(super) _alive: mpsc::Sender<()>,
 }
@@ -244,8 +246,7 @@ impl ProxyHttp for Gateway {
     async fn logging(&self, session: &mut Session, _: Option<&Error>, context: &mut Context) {
         let status = session.response_written().map_or(0, |head| head.status.as_u16());
         let route = &*context.label;
-        metrics::counter!("hookgate_requests_total", "route" => route.to_owned(), "status" => status.to_string())
-            .increment(1);
+        self.counts.count(&context.label, status);
         let millis = context.started.elapsed().as_millis() as u64;
         let method = session.req_header().method.as_str();
         let trouble = context.trouble.as_deref();

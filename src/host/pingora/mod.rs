@@ -5,6 +5,7 @@
 
 mod callbacks;
 mod control;
+mod counts;
 mod driven;
 mod error;
 mod framing;

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use axum::Router;
-use pingora::connectors::ConnectorOptions;
-use pingora::connectors::http::Connector;
 use tokio::sync::mpsc;
 
 use super::ServeError;
 use super::callbacks::Callbacks;
+use super::counts::Counts;
 use super::gateway::{Gateway, Mount};
 use super::routes::{Entry, Table};
 use super::upstream::RouteUpstream;
+use super::upstream::pool::Pool;
 use crate::Hookgate;
 use crate::callback::{TmpHooks, TokenKey};
 use crate::config::{Config, HookSources, RouteConfig};
@@ -54,10 +54,10 @@ impl Setup {
             readiness: readiness.clone(),
             metrics,
         });
-        let connector = Arc::new(Connector::new(Some(ConnectorOptions::new(pool_size))));
+        let pool = Arc::new(Pool::new(pool_size));
         let mut mounts = Vec::new();
         for (group, route) in (1..).zip(&config.routes) {
-            let upstream = RouteUpstream::new(route, connector.clone(), group)?;
+            let upstream = RouteUpstream::new(route, pool.clone(), group)?;
             mounts.push((route.clone(), Arc::new(Mount { route: route.route.clone(), upstream })));
         }
         Ok(Setup { core, control, tmp_hooks, readiness, mounts, sources: config.hook_sources.clone() })
@@ -84,7 +84,14 @@ impl Setup {
         });
         let table = Table::new(own, entries.collect());
         let callbacks = (site != Site::Control).then(|| Callbacks::new(&self.tmp_hooks));
-        Gateway { core: self.core.clone(), table, callbacks, control: self.control.clone(), _alive: alive }
+        Gateway {
+            core: self.core.clone(),
+            table,
+            callbacks,
+            control: self.control.clone(),
+            counts: Counts::default(),
+            _alive: alive,
+        }
     }
 
     /// The upstreams, for their health checks.

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use pingora::connectors::http::Connector;
 use pingora::protocols::http::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
 
+use super::pool::Pool;
 use super::target::POOL_IDLE;
 
 /// Given back with [`Lease::finish`] after a whole exchange. Dropped before, the exchange is given up: the connection
 /// is closed, the stream reset.
 pub(in crate::host::pingora) struct Lease {
     session: Option<Box<HttpSession>>,
-    connector: Arc<Connector>,
+    pool: Arc<Pool>,
     peer: Box<HttpPeer>,
 }
 
 impl Lease {
-    pub(super) fn new(session: HttpSession, connector: Arc<Connector>, peer: Box<HttpPeer>) -> Self {
-        Lease { session: Some(Box::new(session)), connector, peer }
+    pub(super) fn new(session: HttpSession, pool: Arc<Pool>, peer: Box<HttpPeer>) -> Self {
+        Lease { session: Some(Box::new(session)), pool, peer }
     }
 
     /// `None` only for a lease that was given back, which takes it by value.
@@ -29,13 +29,13 @@ impl Lease {
 
     /// The server wants no HTTP/2 for this: the next connections to it speak HTTP/1.1.
     pub(super) fn prefer_http1(&self) {
-        self.connector.prefer_h1(&*self.peer);
+        self.pool.prefer_http1(&self.peer);
     }
 
     /// Gives back what may be used again; pingora closes it otherwise (`connection: close`, unread bytes).
     pub(super) async fn finish(mut self) {
         if let Some(session) = self.session.take() {
-            self.connector.release_http_session(*session, &*self.peer, Some(POOL_IDLE)).await;
+            self.pool.release(*session, &self.peer, POOL_IDLE).await;
         }
     }
 }
@@ -47,7 +47,7 @@ impl Drop for Lease {
         if let Some(session) = self.session.take_if(|session| matches!(**session, HttpSession::H2(_)))
             && tokio::runtime::Handle::try_current().is_ok()
         {
-            let _ = self.connector.release_http_session(*session, &*self.peer, Some(POOL_IDLE)).now_or_never();
+            let _ = self.pool.release(*session, &self.peer, POOL_IDLE).now_or_never();
         }
     }
 }

@@ -8,6 +8,7 @@ pub(super) mod failure;
 pub(super) mod headers;
 mod lease;
 mod outgoing;
+pub(super) mod pool;
 mod resolve;
 pub(super) mod target;
 pub(super) mod trust;
@@ -18,7 +19,6 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header, request};
 use pingora::ErrorType;
-use pingora::connectors::http::Connector;
 use pingora::http::ResponseHeader;
 use pingora::upstreams::peer::{ALPN, HttpPeer};
 use tokio::sync::watch;
@@ -30,6 +30,7 @@ use self::exchange::Times;
 use self::headers::Outline;
 pub(super) use self::lease::Lease;
 use self::outgoing::Outgoing;
+use self::pool::Pool;
 use self::target::Target;
 use self::trust::Trust;
 use super::ServeError;
@@ -46,7 +47,7 @@ pub(super) struct RouteUpstream(Arc<Inner>);
 
 struct Inner {
     targets: Targets,
-    connector: Arc<Connector>,
+    pool: Arc<Pool>,
     own_headers: Vec<(HeaderName, HeaderValue)>,
     times: Times,
 }
@@ -56,12 +57,12 @@ impl RouteUpstream {
     ///
     /// # Errors
     /// A certificate file of the route cannot be used.
-    pub(super) fn new(route: &RouteConfig, connector: Arc<Connector>, group: u64) -> Result<Self, ServeError> {
+    pub(super) fn new(route: &RouteConfig, pool: Arc<Pool>, group: u64) -> Result<Self, ServeError> {
         let trust = Trust::load(route)?;
         let targets = route.upstreams.iter().map(|target| Target::new(target.clone(), route, &trust, group)).collect();
         Ok(RouteUpstream(Arc::new(Inner {
             targets: Targets::new(targets, route.check_interval),
-            connector,
+            pool,
             own_headers: route.headers.clone(),
             times: Times { first_byte: route.first_byte_timeout, idle: route.idle_timeout },
         })))
@@ -180,9 +181,9 @@ impl Inner {
             if switches {
                 peer.options.alpn = ALPN::H1;
             }
-            match self.connector.get_http_session(&*peer).await {
+            match self.pool.session(&peer).await {
                 Ok((session, reused)) => {
-                    return Ok((Lease::new(session, self.connector.clone(), peer), target, reused));
+                    return Ok((Lease::new(session, self.pool.clone(), peer), target, reused));
                 }
                 Err(error) => {
                     target.unreachable();
