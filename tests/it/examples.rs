@@ -6,10 +6,17 @@ use std::sync::Arc;
 use hookgate::config::Config;
 use hookgate::dispatch::HyperTransport;
 use hookgate::hooks::{Event, FailureMode, HookSet};
+use hookgate::id::SessionKey;
 use hookgate::testing::{Agent, Client, Message, Model, Policy, Ruling, document};
 use hookgate::{BoxError, Hookgate};
 use tokio::net::TcpListener;
 
+#[path = "../../examples/callback_rate.rs"]
+#[expect(dead_code, reason = "its main is for cargo run")]
+mod callback_rate;
+#[path = "../../examples/callback_worker.rs"]
+#[expect(dead_code, reason = "its main is for cargo run")]
+mod callback_worker;
 #[path = "../../examples/client_layer.rs"]
 #[expect(dead_code, reason = "its main is for cargo run")]
 mod client_layer;
@@ -94,6 +101,33 @@ async fn the_client_layer_denies_a_call() -> Result<(), BoxError> {
     assert_told(&model);
     assert_eq!(model.requests()[0].header("x-api-key"), "key");
     assert_eq!(policy.asked().len(), 2);
+    Ok(())
+}
+
+#[test]
+fn callbacks_are_counted_and_none_is_lost() {
+    let rates = callback_rate::run(300, 100).unwrap();
+    assert!(rates.issued > 0.0 && rates.delivered > 0.0, "{rates:?}");
+}
+
+/// Along the service that the example of the layer makes.
+#[tokio::test]
+async fn the_worker_calls_back_once() -> Result<(), BoxError> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let callbacks = server_layer::callbacks(&url)?;
+    let app = server_layer::app(gate(HookSet::empty()), callbacks.clone(), "http://127.0.0.1:9".parse()?)?;
+    let server = tokio::spawn(axum::serve(listener, app).into_future());
+    let session = SessionKey { tenant: "default".into(), session: "s1".into() };
+    let hook = callbacks.issue(&session, Some("the build"), None).await?;
+
+    let result = serde_json::json!({"status": "done"});
+    assert_eq!(callback_worker::report(&hook.url, &result).await?, "received");
+    assert!(callback_worker::report(&hook.url, &result).await.unwrap_err().to_string().contains("410"));
+    let messages = callbacks.take_for_injection(&session).await;
+    assert_eq!(messages.len(), 1);
+    assert!(messages[0].text.ends_with("Payload:\n{\n  \"status\": \"done\"\n}"), "{}", messages[0].text);
+    server.abort();
     Ok(())
 }
 

@@ -13,6 +13,8 @@ mod cli_run;
 #[cfg(feature = "cli")]
 mod cli_support;
 #[cfg(feature = "config")]
+mod config_callbacks;
+#[cfg(feature = "config")]
 mod config_connections;
 #[cfg(feature = "config")]
 mod config_environment;
