@@ -8,7 +8,7 @@ use hookgate::config::Config;
 use hookgate::id::SessionKey;
 use hookgate::store::MemoryStore;
 
-use crate::config_support::{accepted, faults};
+use crate::config_support::{Folder, accepted, faults};
 
 /// The start of the URLs that are issued, or why there are none.
 async fn origin(config: &Config) -> Result<String, String> {
@@ -51,13 +51,14 @@ fn the_defaults_are_those_that_are_documented() {
 
 #[tokio::test]
 async fn every_key_reaches_its_place() {
-    let config = accepted(
+    let folder = Folder::with(
         "[tmp_hooks]\nbase_url = \"https://A.example/gate//\"\npath_prefix = \"/done/\"\nttl_seconds = 2\n\
          min_ttl_seconds = 1\nmax_ttl_seconds = 3\nmax_body_bytes = 4\nsweep_interval_ms = 0\ndeliver_timeout_ms = 6\n\
          body_read_timeout_ms = 7\nreplay_grace_seconds = 8\ntombstone_seconds = 9\nallow_unauthenticated = false\n\
          [delivery]\ncontroller_url = \"https://runtime.example/prompt\"\ncontroller_connection = \"runtime\"\n\
-         hold_stop_seconds = 10\n[connections.runtime]\nbearer_file = \"hookgate.toml\"\n",
+         hold_stop_seconds = 10\n[connections.runtime]\nbearer_env = \"RUNTIME\"\n",
     );
+    let config = folder.load(&[("RUNTIME", "s3cret")]).unwrap();
     assert_eq!(origin(&config).await.unwrap(), "https://a.example/gate/done/");
     let settings = config.tmp_hooks.settings;
     let seconds = [settings.ttl, settings.min_ttl, settings.max_ttl, settings.replay_grace, settings.tombstone];

@@ -7,6 +7,7 @@ mod contract;
 mod controller;
 mod inbox;
 mod payload;
+mod proxy;
 mod races;
 mod rest;
 mod secrets;
