@@ -142,6 +142,26 @@ fn the_tour_is_what_readme_says() {
     assert_eq!(config.hooks.iter().map(|handler| &*handler.id).collect::<Vec<_>>(), ["prompts", "commands"]);
 }
 
+/// That hookgate answers so is tested with the callbacks.
+#[test]
+fn the_table_of_callbacks_is_complete() {
+    for (status, error) in [
+        (404, "unknown token"),
+        (410, "token expired"),
+        (410, "token already used"),
+        (405, "method not allowed"),
+        (413, "payload too large"),
+        (415, "unsupported content encoding"),
+        (400, "request aborted"),
+        (408, "request timed out"),
+        (502, "delivery failed"),
+    ] {
+        let end = format!(r#"`{{"received":false,"error":"{error}"}}` |"#);
+        let row = README.lines().find(|line| line.ends_with(&end));
+        assert!(row.is_some_and(|row| row.starts_with(&format!("| {status}"))), "{error}");
+    }
+}
+
 #[test]
 fn the_event_table_is_the_real_one() {
     for event in Event::ALL {
