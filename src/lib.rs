@@ -92,6 +92,7 @@
 //! | [`Route`] | what is spoken, the name in records, what a denial does |
 //! | [`Subagent`] | which tools delegate. A library core has none unless it is told; the command knows those of Claude Code |
 //! | [`limits::Limits`] | every bound, with its default |
+//! | [`callback::TmpHooks`] | one-time callbacks: issues URLs that a worker calls once, and holds what they brought; kept in a [`store::CallbackStore`] |
 //! | [`audit::AuditLog`] | a record for each run of a handler, in memory |
 //! | [`Upstream`], [`Plan`], [`Inspection`], [`GuardedBody`] | what a host of another kind needs; `HookLayer` is a small one |
 //!
@@ -115,7 +116,7 @@
 //! |---|---|---|
 //! | `tower` | yes | [`HookLayer`] |
 //! | `client` | yes | `dispatch::HyperTransport`: hyper with rustls |
-//! | `control` | | `control`: audit records, health and metrics as an axum router |
+//! | `control` | | `control`: audit records, callbacks, health and metrics as an axum router |
 //! | `config` | | `config`: the TOML file |
 //! | `pingora` | | `host::pingora`: the reverse proxy |
 //! | `cli` | | the `hookgate` command |

@@ -53,12 +53,9 @@ impl Admission {
 
     /// Tries until it is decided what became of this callback.
     pub(super) async fn run(self) -> Answer {
-        let patience = self.lease() * MAX_LEASES;
-        tokio::time::timeout(patience, self.turns()).await.unwrap_or(Answer::Undelivered)
-    }
-
-    async fn turns(&self) -> Answer {
         let settings = &self.hooks.inner.settings;
+        // It bounds the waiting alone: an attempt that is under way ends by itself, and gives back what it claimed.
+        let patience = self.received_at.after(self.lease() * MAX_LEASES);
         loop {
             // Before the attempt: what becomes of the other callback must not slip between looking and waiting.
             let change = self.hooks.inner.store.listen(Topic::Token(self.hash));
@@ -75,9 +72,10 @@ impl Admission {
             match machine::next(standing, self.digest, settings.replay_grace, now) {
                 Next::Again => {}
                 Next::Answer(answer) => return answer,
+                Next::Wait { .. } if patience <= now => return Answer::Undelivered,
                 Next::Wait { until } => {
                     // Of a claim of another node, or of one that died, only the lease's end may be noticed.
-                    let _ = tokio::time::timeout(now.until(until), change).await;
+                    let _ = tokio::time::timeout(now.until(until.min(patience)), change).await;
                 }
             }
         }

@@ -9,21 +9,26 @@ use http_body_util::BodyExt;
 use tokio::io::AsyncReadExt;
 
 use super::machine::{Answer, Coding};
+use crate::linger::linger;
 
 /// The whole body, decoded. Its size is bounded before and after decoding, and so is the time until it is there.
 pub(super) async fn read<B>(
-    body: &mut Pin<Box<B>>,
+    mut body: Pin<Box<B>>,
     coding: Coding,
     limit: usize,
     time: Duration,
 ) -> Result<Bytes, Answer>
 where
-    B: http_body::Body<Data = Bytes>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
 {
-    let received = tokio::time::timeout(time, collect(body, limit)).await.map_err(|_| Answer::Late)??;
+    let received = tokio::time::timeout(time, collect(&mut body, limit)).await.unwrap_or(Err(Answer::Late));
+    if received == Err(Answer::TooLarge) {
+        // The client is in the middle of sending. One that was too slow had its time.
+        tokio::spawn(linger(body));
+    }
     match coding {
-        Coding::Plain => Ok(received),
-        Coding::Gzip => decode(&received, limit).await,
+        Coding::Plain => received,
+        Coding::Gzip => decode(&received?, limit).await,
     }
 }
 

@@ -1,7 +1,7 @@
 //! One-time callbacks: a URL that a worker calls once to wake a session.
 //!
 //! [`TmpHooks`] issues the URLs and holds the inboxes; [`CallbackService`] is the route that the worker POSTs to. What the
-//! worker sent becomes a message of the session ([`render`]), stored before the worker is answered.
+//! worker sent becomes a message of the session, stored before the worker is answered.
 
 mod admit;
 mod body;

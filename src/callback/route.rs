@@ -76,29 +76,31 @@ impl CallbackService {
         B::Error: Into<BoxError>,
     {
         let (head, body) = request.into_parts();
-        let mut body = Box::pin(body);
+        let mut body = Some(Box::pin(body));
         let mut known = None;
         let answer = self.answer(&head, &mut body, &mut known).await.unwrap_or_else(|refusal| refusal);
         let (status, error) = answer.status();
         metrics::counter!("hookgate_callbacks_total", "status" => status.as_u16().to_string()).increment(1);
         let token = known.map(|hash| hash.prefix());
         tracing::info!(target: "hookgate::callback", token, status = status.as_u16(), error);
-        // A client that asks first has sent nothing yet, and one that is too slow had its time.
-        if !body.is_end_stream() && !head.headers.contains_key(header::EXPECT) && answer != Answer::Late {
+        // A client that asks first has sent nothing yet, and reading would tell it to begin.
+        let unread = body.filter(|body| !body.is_end_stream() && !head.headers.contains_key(header::EXPECT));
+        if let Some(body) = unread {
             tokio::spawn(linger(body));
         }
         response(answer, head.version)
     }
 
-    /// One check after the other; `known` is the token's hash as soon as there is a token of that hash.
+    /// One check after the other. The body is taken when it is read; `known` is the token's hash as soon as there is a
+    /// token of that hash.
     async fn answer<B>(
         &self,
         head: &request::Parts,
-        body: &mut Pin<Box<B>>,
+        body: &mut Option<Pin<Box<B>>>,
         known: &mut Option<TokenHash>,
     ) -> Result<Answer, Answer>
     where
-        B: http_body::Body<Data = Bytes>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
     {
         let inner = &self.hooks.inner;
         let settings = &inner.settings;
@@ -116,6 +118,7 @@ impl CallbackService {
         machine::worth_reading(standing, settings.replay_grace, now)?;
         let coding = machine::coding(&head.headers)?;
         machine::declared(&head.headers, settings.max_body_bytes)?;
+        let body = body.take().ok_or(Answer::Aborted)?;
         let body = body::read(body, coding, settings.max_body_bytes, settings.body_read_timeout).await?;
 
         let content_type = content_type(&head.headers);

@@ -22,8 +22,8 @@ pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// 2. The time is what the caller says; a store has no clock.
 /// 3. A message is stored together with the end of its token ([`CallbackStore::settle`]) and never without.
 /// 4. A message that waits is not dropped to make room; what cannot be stored is refused.
-/// 5. After each change of a token its listeners are woken, and after each new message those of its inbox: on this node
-///    at once, on others as soon as the store can tell them.
+/// 5. When a token is released, ended or gone its listeners are woken, and when a message is stored those of its inbox: on
+///    this node at once, on others as soon as the store can tell them. What changes nothing wakes nobody.
 ///
 /// `hookgate::store::conformance` tests the rules of any implementation.
 pub trait CallbackStore: Send + Sync + 'static {

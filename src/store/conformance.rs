@@ -349,6 +349,11 @@ async fn changes_wake_listeners(store: Arc<impl CallbackStore>) {
     issue(&*store, 1, "s").await;
     let claim = ClaimId::from_u128(1);
     store.claim(hash(1), claim, at(500), at(1)).await.unwrap();
+    let mut held = store.listen(Topic::Token(hash(1)));
+    store.claim(hash(1), ClaimId::from_u128(2), at(500), at(2)).await.unwrap();
+    store.settle(settlement(1, None, "x"), at(2)).await.unwrap();
+    store.release(hash(1), ClaimId::from_u128(2)).await.unwrap();
+    assert_eq!((&mut held).now_or_never(), None, "what changes nothing wakes nobody");
     let (released, other) = (store.listen(Topic::Token(hash(1))), store.listen(Topic::Token(hash(2))));
     store.release(hash(1), claim).await.unwrap();
     assert_eq!((released.now_or_never(), other.now_or_never()), (Some(()), None));

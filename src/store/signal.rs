@@ -17,7 +17,7 @@ use crate::id::SessionKey;
 /// What can be waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
-    /// A change of a token's state.
+    /// That a token is free again, or has ended.
     Token(TokenHash),
     /// A new message for a session.
     Inbox(SessionKey),

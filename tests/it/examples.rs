@@ -6,10 +6,17 @@ use std::sync::Arc;
 use hookgate::config::Config;
 use hookgate::dispatch::HyperTransport;
 use hookgate::hooks::{Event, FailureMode, HookSet};
+use hookgate::id::SessionKey;
 use hookgate::testing::{Agent, Client, Message, Model, Policy, Ruling, document};
 use hookgate::{BoxError, Hookgate};
 use tokio::net::TcpListener;
 
+#[path = "../../examples/callback_rate.rs"]
+#[expect(dead_code, reason = "its main is for cargo run")]
+mod callback_rate;
+#[path = "../../examples/callback_worker.rs"]
+#[expect(dead_code, reason = "its main is for cargo run")]
+mod callback_worker;
 #[path = "../../examples/client_layer.rs"]
 #[expect(dead_code, reason = "its main is for cargo run")]
 mod client_layer;
@@ -98,6 +105,33 @@ async fn the_client_layer_denies_a_call() -> Result<(), BoxError> {
 }
 
 #[test]
+fn callbacks_are_counted_and_none_is_lost() {
+    let rates = callback_rate::run(300, 100).unwrap();
+    assert!(rates.issued > 0.0 && rates.delivered > 0.0, "{rates:?}");
+}
+
+/// Along the service that the example of the layer makes.
+#[tokio::test]
+async fn the_worker_calls_back_once() -> Result<(), BoxError> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let callbacks = server_layer::callbacks(&url)?;
+    let app = server_layer::app(gate(HookSet::empty()), callbacks.clone(), "http://127.0.0.1:9".parse()?)?;
+    let server = tokio::spawn(axum::serve(listener, app).into_future());
+    let session = SessionKey { tenant: "default".into(), session: "s1".into() };
+    let hook = callbacks.issue(&session, Some("the build"), None).await?;
+
+    let result = serde_json::json!({"status": "done"});
+    assert_eq!(callback_worker::report(&hook.url, &result).await?, "received");
+    assert!(callback_worker::report(&hook.url, &result).await.unwrap_err().to_string().contains("410"));
+    let messages = callbacks.take_for_injection(&session).await;
+    assert_eq!(messages.len(), 1);
+    assert!(messages[0].text.ends_with("Payload:\n{\n  \"status\": \"done\"\n}"), "{}", messages[0].text);
+    server.abort();
+    Ok(())
+}
+
+#[test]
 fn the_tour_is_what_readme_says() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/tour");
     for file in ["policy.py", "hooks.json"] {
@@ -106,6 +140,26 @@ fn the_tour_is_what_readme_says() {
     }
     let config = Config::load(Some(&folder.join("hookgate.toml")), []).unwrap();
     assert_eq!(config.hooks.iter().map(|handler| &*handler.id).collect::<Vec<_>>(), ["prompts", "commands"]);
+}
+
+/// That hookgate answers so is tested with the callbacks.
+#[test]
+fn the_table_of_callbacks_is_complete() {
+    for (status, error) in [
+        (404, "unknown token"),
+        (410, "token expired"),
+        (410, "token already used"),
+        (405, "method not allowed"),
+        (413, "payload too large"),
+        (415, "unsupported content encoding"),
+        (400, "request aborted"),
+        (408, "request timed out"),
+        (502, "delivery failed"),
+    ] {
+        let end = format!(r#"`{{"received":false,"error":"{error}"}}` |"#);
+        let row = README.lines().find(|line| line.ends_with(&end));
+        assert!(row.is_some_and(|row| row.starts_with(&format!("| {status}"))), "{error}");
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ mod cli_support;
 #[cfg(feature = "cli")]
 mod cli_upstreams;
 #[cfg(feature = "config")]
+mod config_callbacks;
+#[cfg(feature = "config")]
 mod config_connections;
 #[cfg(feature = "config")]
 mod config_environment;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use hookgate::id::SessionKey;
 use http_body_util::{BodyExt as _, Full};
 
 use crate::pingora_kit::{
@@ -154,4 +155,34 @@ async fn an_http_2_client_is_refused_one_request_only() {
 
     // The client keeps its connection; that does not keep the proxy.
     within("the end of the proxy", tokio::task::spawn_blocking(move || proxy.stop())).await.unwrap();
+}
+
+#[tokio::test]
+async fn callbacks_come_over_http_2_and_http_1() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path(), "down", &["localhost"]);
+    let upstream = Upstream::answering(|_| json("1")).await;
+    let tls = "tls = { cert = \"down.pem\", key = \"down.key\" }\n";
+    let settings = "[tmp_hooks]\nbase_url = \"https://localhost\"\nmax_body_bytes = 1000\n";
+    let proxy = proxy_in(folder.path(), &format!("{tls}{settings}{}", pass(upstream.address)));
+    let session = SessionKey { tenant: "default".into(), session: "s1".into() };
+    for http2 in [true, false] {
+        let client = client(folder.path(), http2);
+        for body in ["", "done"] {
+            let hook = proxy.tmp_hooks().issue(&session, None, None).await.unwrap();
+            let uri = format!("https://localhost:{}/api/tmp-hooks/{}", proxy.addresses()[0].port(), hook.token);
+            let post = async |body: Vec<u8>| {
+                let request = http::Request::post(&uri).body(Full::new(Bytes::from(body))).unwrap();
+                let response = within("an answer", client.request(request)).await.unwrap();
+                (response.status().as_u16(), response.into_body().collect().await.unwrap().to_bytes())
+            };
+            assert_eq!(post(vec![b' '; 500_000]).await.0, 413, "{http2}");
+            assert_eq!(post(body.into()).await, (200, "{\"received\":true}".into()), "{http2}");
+            assert_eq!(post(body.into()).await.0, 410, "{http2}");
+        }
+    }
+    let messages = proxy.tmp_hooks().take_for_injection(&session).await;
+    let payloads: Vec<&str> = messages.iter().filter_map(|message| message.text.lines().last()).collect();
+    assert_eq!(payloads, ["(empty)", "done", "(empty)", "done"]);
+    assert_eq!(upstream.connections(), 0);
 }

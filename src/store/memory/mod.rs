@@ -67,57 +67,70 @@ impl MemoryStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something, then wakes whoever waits for it.
-    fn change<T: Send + 'static>(
-        &self,
-        topics: impl IntoIterator<Item = Topic>,
-        change: impl FnOnce(&mut State) -> T,
-    ) -> StoreFuture<'_, T> {
-        let result = {
+    /// One step under the lock.
+    fn step<T: Send + 'static>(&self, step: impl FnOnce(&mut State) -> T) -> StoreFuture<'_, T> {
+        self.waking_step(|state| (step(state), Vec::new()))
+    }
+
+    /// One step under the lock, and what has changed by it: whoever waits for that is woken after it. Only a change wakes
+    /// anybody, or those who wait for a token would wake each other by looking at it.
+    fn waking_step<T: Send + 'static>(&self, step: impl FnOnce(&mut State) -> (T, Vec<Topic>)) -> StoreFuture<'_, T> {
+        let (result, changed) = {
             let mut state = self.state();
-            let result = change(&mut state);
+            let result = step(&mut state);
             self.waiting.store(state.waiting(), Ordering::Release);
             result
         };
-        topics.into_iter().for_each(|topic| self.signals.wake(&topic));
+        changed.iter().for_each(|topic| self.signals.wake(topic));
         Box::pin(ready(Ok(result)))
     }
 }
 
 impl CallbackStore for MemoryStore {
     fn issue(&self, token: NewToken, now: Timestamp) -> StoreFuture<'_, Issuing> {
-        self.change([], |state| state.issue(token, now, &self.limits))
+        self.step(|state| state.issue(token, now, &self.limits))
     }
 
     fn token(&self, hash: TokenHash) -> StoreFuture<'_, Option<TokenRecord>> {
-        self.change([], |state| state.token(hash).cloned())
+        self.step(|state| state.token(hash).cloned())
     }
 
     fn claim(&self, hash: TokenHash, claim: ClaimId, until: Timestamp, now: Timestamp) -> StoreFuture<'_, Claiming> {
-        self.change([Topic::Token(hash)], |state| state.claim(hash, claim, until, now))
+        self.step(|state| state.claim(hash, claim, until, now))
     }
 
     fn settle(&self, settlement: Settlement, now: Timestamp) -> StoreFuture<'_, Settling> {
-        let session = self.state().token(settlement.hash).map(|token| token.session.clone());
-        let topics = [Some(Topic::Token(settlement.hash)), session.map(Topic::Inbox)];
-        self.change(topics.into_iter().flatten(), |state| state.settle(settlement, now, &self.limits))
+        self.waking_step(|state| {
+            let hash = settlement.hash;
+            let settling = state.settle(settlement, now, &self.limits);
+            let inbox = state.token(hash).map(|token| Topic::Inbox(token.session.clone()));
+            let changed = [Some(Topic::Token(hash)), inbox].into_iter().flatten();
+            let changed = changed.filter(|_| matches!(settling, Settling::Settled(_))).collect();
+            (settling, changed)
+        })
     }
 
     fn release(&self, hash: TokenHash, claim: ClaimId) -> StoreFuture<'_, bool> {
-        self.change([Topic::Token(hash)], |state| state.release(hash, claim))
+        self.waking_step(|state| {
+            let released = state.release(hash, claim);
+            (released, Vec::from_iter(released.then_some(Topic::Token(hash))))
+        })
     }
 
     fn revoke(&self, session: SessionKey, prefix: String, now: Timestamp) -> StoreFuture<'_, Revoking> {
-        let hash = self.state().named(&session, &prefix);
-        self.change(hash.map(Topic::Token), |state| state.revoke(&session, &prefix, now))
+        self.waking_step(|state| {
+            let revoking = state.revoke(&session, &prefix, now);
+            let hash = state.named(&session, &prefix).filter(|_| revoking == Revoking::Revoked);
+            (revoking, hash.map(Topic::Token).into_iter().collect())
+        })
     }
 
     fn tokens(&self, session: SessionKey, after: Option<String>, limit: usize) -> StoreFuture<'_, Vec<TokenRecord>> {
-        self.change([], |state| state.tokens(&session, after.as_deref(), limit))
+        self.step(|state| state.tokens(&session, after.as_deref(), limit))
     }
 
     fn sessions_named(&self, id: String) -> StoreFuture<'_, Vec<SessionKey>> {
-        self.change([], |state| state.sessions_named(&id))
+        self.step(|state| state.sessions_named(&id))
     }
 
     fn messages(
@@ -126,7 +139,7 @@ impl CallbackStore for MemoryStore {
         after: Option<MessageId>,
         limit: usize,
     ) -> StoreFuture<'_, Vec<InboxMessage>> {
-        self.change([], |state| state.messages(&session, after, limit))
+        self.step(|state| state.messages(&session, after, limit))
     }
 
     fn take(
@@ -136,20 +149,23 @@ impl CallbackStore for MemoryStore {
         limit: usize,
         to: InboxState,
     ) -> StoreFuture<'_, Vec<InboxMessage>> {
-        self.change([], |state| state.take(&session, after, limit, to))
+        self.step(|state| state.take(&session, after, limit, to))
     }
 
     fn mark(&self, session: SessionKey, id: MessageId, from: InboxState, to: InboxState) -> StoreFuture<'_, bool> {
-        self.change([], |state| state.mark(&session, id, from, to))
+        self.step(|state| state.mark(&session, id, from, to))
     }
 
     fn sweep(&self, tombstone: Duration, now: Timestamp) -> StoreFuture<'_, usize> {
-        self.change([], |state| state.sweep(tombstone, now))
+        self.step(|state| state.sweep(tombstone, now))
     }
 
     fn forget(&self, session: SessionKey) -> StoreFuture<'_, ()> {
-        let tokens = self.state().hashes(&session).into_iter().map(Topic::Token);
-        self.change(tokens, |state| state.forget(&session))
+        self.waking_step(|state| {
+            let tokens = state.hashes(&session);
+            state.forget(&session);
+            ((), tokens.into_iter().map(Topic::Token).collect())
+        })
     }
 
     fn may_have_messages(&self, session: &SessionKey) -> bool {

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use hookgate::store::InboxState;
 use hookgate::testing::{Answer, Gate, Model};
 
-use super::stage::{BASE, Host, RECEIVED, SESSION, Stage, assert_answer, assert_refused, session};
+use super::stage::{BASE, Host, RECEIVED, SESSION, Stage, assert_answer, assert_refused, path, session};
 use crate::away::Away;
 
 /// A hookgate whose controller is that server.
@@ -132,7 +132,7 @@ pub(crate) async fn a_second_post_gets_its_turn_when_the_first_fails(host: Host)
     let second = async {
         controller.at_least(1).await;
         let mut wire = stage.wire().await;
-        let head = format!("POST {} HTTP/1.1\r\nhost: x\r\ncontent-length: 6\r\n", super::stage::path(&hook));
+        let head = format!("POST {} HTTP/1.1\r\nhost: x\r\ncontent-length: 6\r\n", path(&hook));
         wire.send(format!("{head}expect: 100-continue\r\n\r\n")).await;
         // It is told to send, so its token was found to be good; from then on it waits for the first.
         assert!(wire.head().await.unwrap().starts_with("HTTP/1.1 100 "));
@@ -169,4 +169,21 @@ pub(crate) async fn a_token_in_delivery_is_not_revoked(host: Host) {
     };
     let (answer, ()) = tokio::join!(stage.post(&hook, "done"), revoking);
     assert_answer(&answer, 200, RECEIVED);
+}
+
+pub(crate) async fn a_worker_that_leaves_does_not_undo_its_delivery(host: Host) {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let controller = Model::answering(move |_, _| Answer::json(200, "{}").after(&held)).await.unwrap();
+    let stage = stage(host, &controller).await;
+    let hook = stage.issue().await;
+    let arrival = stage.hooks.arrival(&session());
+    let mut wire = stage.wire().await;
+    wire.send(format!("POST {} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\ndone", path(&hook))).await;
+    controller.at_least(1).await;
+    drop(wire);
+    gate.open();
+    arrival.await;
+    assert_eq!(stage.messages().await.len(), 1);
+    assert_refused(&stage.post(&hook, "done").await, 410, "token already used");
 }

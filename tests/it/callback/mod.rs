@@ -7,6 +7,7 @@ mod contract;
 mod controller;
 mod inbox;
 mod payload;
+mod proxy;
 mod races;
 mod rest;
 mod secrets;
@@ -75,7 +76,6 @@ on_both_hosts! {
         a_long_payload_is_cut;
     races:
         fifty_simultaneous_posts_are_one_message,
-        a_worker_that_leaves_does_not_undo_its_delivery,
         a_claim_of_the_dead_lapses,
         the_same_body_is_received_again_within_the_grace;
     controller:
@@ -86,6 +86,7 @@ on_both_hosts! {
         a_controller_that_is_away_is_a_failure,
         fifty_simultaneous_posts_ask_the_controller_once,
         a_second_post_gets_its_turn_when_the_first_fails,
+        a_worker_that_leaves_does_not_undo_its_delivery,
         a_token_in_delivery_is_not_revoked;
     rest:
         a_callback_is_issued_listed_and_revoked,

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use hookgate::store::{ClaimId, Claiming};
 use hookgate::time::Timestamp;
 
-use super::stage::{BASE, Host, RECEIVED, Stage, assert_answer, assert_refused, path, session};
+use super::stage::{BASE, Host, RECEIVED, Stage, assert_answer, assert_refused, session};
 
 pub(crate) async fn fifty_simultaneous_posts_are_one_message(host: Host) {
     let stage = Stage::plain(host).await;
@@ -18,18 +18,6 @@ pub(crate) async fn fifty_simultaneous_posts_are_one_message(host: Host) {
         assert_refused(answer, 410, "token already used");
     }
     assert_eq!(stage.messages().await.len(), 1);
-}
-
-pub(crate) async fn a_worker_that_leaves_does_not_undo_its_delivery(host: Host) {
-    let stage = Stage::plain(host).await;
-    let hook = stage.issue().await;
-    let arrival = stage.hooks.arrival(&session());
-    let mut wire = stage.wire().await;
-    wire.send(format!("POST {} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\ndone", path(&hook))).await;
-    drop(wire);
-    arrival.await;
-    assert_eq!(stage.messages().await.len(), 1);
-    assert_refused(&stage.post(&hook, "done").await, 410, "token already used");
 }
 
 pub(crate) async fn a_claim_of_the_dead_lapses(host: Host) {
