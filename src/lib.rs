@@ -125,6 +125,7 @@
 #![warn(missing_docs, unreachable_pub, unnameable_types)]
 
 pub mod audit;
+pub mod auth;
 mod body;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -154,6 +155,7 @@ pub use drive::{
 };
 #[cfg(feature = "tower")]
 pub use host::tower::{HookFuture, HookLayer, HookService};
+pub use id::Tenant;
 pub use upstream::{Upstream, UpstreamError, UpstreamErrorKind};
 
 /// The README's example is compiled and run.

@@ -9,10 +9,12 @@
 //! | `GET /hookgate/v1/sessions/{id}/hooks` | the audit records of a session; also `/api/sessions/{id}/hooks` |
 //!
 //! Every error is RFC 9457 problem+json with a sentence that says what to do. Nothing here asks who the client is: a
-//! host serves it where only those who may read the records can reach it.
+//! host puts a gate in front ([`auth`](crate::auth)), or serves it where only those who may read the records can reach it.
 
 mod audit;
 mod health;
+#[cfg(feature = "auth")]
+mod login;
 mod problem;
 
 use axum::Router;
@@ -23,6 +25,8 @@ use self::problem::Problem;
 use crate::audit::AuditLog;
 
 pub use health::{Metrics, MetricsError, Readiness};
+#[cfg(feature = "auth")]
+pub use login::login_router;
 
 /// What the control surface shows.
 #[derive(Clone, Debug)]

@@ -32,7 +32,7 @@ const LAYERS: [&[&str]; 12] = [
     &["id", "limits", "time", "error"],
     &["wire"],
     &["body", "hooks"],
-    &["upstream", "audit"],
+    &["upstream", "audit", "auth"],
     &["dispatch"],
     &["ledger"],
     &["intercept"],
