@@ -102,6 +102,20 @@ impl Gate {
         })))
     }
 
+    /// The `cookie` header without the login's cookie, for hosts that send requests on: it is nobody else's business.
+    /// `None` when it is not there.
+    ///
+    /// ```
+    /// use hookgate::auth::{Gate, GateOptions};
+    /// let gate = Gate::new(GateOptions::default()).unwrap();
+    /// let mut headers = http::HeaderMap::new();
+    /// headers.insert("cookie", "a=1; hookgate_auth=x.y; b=2".parse().unwrap());
+    /// assert_eq!(gate.foreign_cookies(&headers).unwrap(), "a=1; b=2");
+    /// ```
+    pub fn foreign_cookies(&self, headers: &HeaderMap) -> Option<String> {
+        cookie::without(headers, &self.0.cookie_name)
+    }
+
     fn decide(&self, head: &request::Parts) -> Access {
         let gate = &self.0;
         let path = head.uri.path();

@@ -10,7 +10,7 @@ pub(super) fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator
 }
 
 /// The `cookie` header without the cookies of a name; `None` when there is none of that name.
-pub(crate) fn without(headers: &HeaderMap, name: &str) -> Option<String> {
+pub(super) fn without(headers: &HeaderMap, name: &str) -> Option<String> {
     values(headers, name).next()?;
     let kept: Vec<&str> = pairs(headers).filter(|pair| value_of(pair, name).is_none()).collect();
     Some(kept.join("; "))

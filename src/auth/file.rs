@@ -28,7 +28,7 @@ impl AuthFileError {
     }
 
     /// Whether there is no such file.
-    pub(super) fn is_missing(&self) -> bool {
+    pub fn is_missing(&self) -> bool {
         self.missing
     }
 }

@@ -18,6 +18,6 @@ mod show;
 mod sources;
 
 pub use error::{ConfigError, ConfigErrors};
-pub use model::{Config, LogConfig, LogFormat, RouteConfig, Scheme, TlsFiles, UpstreamTarget};
+pub use model::{AuthConfig, AuthFiles, Config, LogConfig, LogFormat, RouteConfig, Scheme, TlsFiles, UpstreamTarget};
 pub use schema::schema;
 pub use sources::HookSources;

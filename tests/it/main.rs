@@ -1,7 +1,17 @@
 //! The integration tests, one binary.
 
+#[cfg(all(feature = "auth", feature = "control"))]
+mod auth_gate;
+#[cfg(feature = "control")]
+mod auth_layer;
+#[cfg(feature = "pingora")]
+mod auth_proxy;
+#[cfg(feature = "pingora")]
+mod auth_routes;
 #[cfg(any(feature = "client", feature = "pingora"))]
 mod away;
+#[cfg(feature = "cli")]
+mod cli_auth;
 #[cfg(feature = "cli")]
 mod cli_config;
 #[cfg(feature = "cli")]
@@ -10,6 +20,8 @@ mod cli_hooks;
 mod cli_run;
 #[cfg(feature = "cli")]
 mod cli_support;
+#[cfg(feature = "config")]
+mod config_auth;
 #[cfg(feature = "config")]
 mod config_connections;
 #[cfg(feature = "config")]

@@ -1,5 +1,6 @@
 //! From what was typed to what can be used: rules between keys, files, and references.
 
+mod auth;
 mod connections;
 mod listeners;
 mod references;
@@ -54,6 +55,7 @@ pub(super) fn build(root: &Root, effective: Node, around: &Surroundings<'_>, pro
         hooks_mode: root.hooks.mode,
         subagents: root.subagents.iter().map(subagent).collect(),
         connections,
+        auth: auth::resolve(&root.auth, around, problems),
         limits: limits(&root.limits, &root.hooks, root.audit.per_session),
         log: LogConfig { format: root.log.format, level: root.log.level.0 },
         effective,

@@ -90,6 +90,11 @@ impl Value {
         Value::Integer(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
     }
 
+    /// A duration as a number of seconds.
+    pub(crate) fn seconds(duration: Duration) -> Self {
+        Value::Integer(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
+    }
+
     /// A list of tables whose values are all text, for defaults.
     pub(crate) fn tables<const N: usize>(rows: &[[(&str, &str); N]]) -> Self {
         let table = |row: &[(&str, &str); N]| {

@@ -13,6 +13,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 use tokio::sync::mpsc;
 
+use super::guard::Guard;
 use super::passthrough::Passing;
 use super::problem::problem;
 use super::routes::{Found, Table};
@@ -33,6 +34,7 @@ pub(super) struct Gateway {
     pub(super) core: Hookgate,
     pub(super) table: Table<Arc<Mount>>,
     pub(super) control: Router,
+    pub(super) guard: Guard,
     /// Tells the server, by being dropped, that no connection is left.
     pub(super) _alive: mpsc::Sender<()>,
 }
@@ -75,23 +77,25 @@ impl Gateway {
         }
         let (path, query) = split_target(request);
         let found = match self.table.find(authority(request), &path) {
-            Ok(Some(found)) => found,
-            Ok(None) => {
-                let known = self.table.describe(Mount::purpose);
-                let detail = format!("no route takes this path; this hookgate serves {known}");
-                return answered(respond::refuse(session, problem(StatusCode::NOT_FOUND, &detail)).await);
-            }
+            Ok(found) => found,
             Err(ambiguous) => {
                 return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, ambiguous.0)).await);
             }
         };
-        let (mount, rest) = match found {
-            Found::Own => {
-                context.label = "control".into();
-                let head = session.req_header().as_owned_parts();
-                return answered(control::serve(session, &self.control, head, &format!("{path}{query}")).await);
-            }
-            Found::Route { route, rest } => (route, rest),
+        if let Some(Found::Own) = found {
+            context.label = "control".into();
+            let target = format!("{path}{query}");
+            return answered(control::serve(session, &self.control, &self.guard, &target).await);
+        }
+        // Before a stranger learns which routes there are.
+        let tenant = match self.guard.route(session) {
+            Ok(tenant) => tenant,
+            Err(refusal) => return answered(respond::refuse(session, refusal).await),
+        };
+        let Some(Found::Route { route: mount, rest }) = found else {
+            let known = self.table.describe(Mount::purpose);
+            let detail = format!("no route takes this path; this hookgate serves {known}");
+            return answered(respond::refuse(session, problem(StatusCode::NOT_FOUND, &detail)).await);
         };
         context.label = mount.route.name.clone();
         let seen = if rest.is_empty() { "/" } else { rest };
@@ -100,6 +104,9 @@ impl Gateway {
         };
         let mut head = session.req_header().as_owned_parts();
         head.uri = uri;
+        if let Some(tenant) = tenant {
+            head.extensions.insert(tenant);
+        }
         match self.core.plan(&mount.route, &head) {
             Plan::Pass => {
                 context.passing = Some(Passing::new(mount.clone(), format!("{rest}{query}")));
@@ -138,7 +145,7 @@ fn has_path(target: &[u8]) -> bool {
     starts_with("/") || starts_with("http://") || starts_with("https://")
 }
 
-fn authority(request: &RequestHeader) -> Option<&str> {
+pub(super) fn authority(request: &RequestHeader) -> Option<&str> {
     let named = request.uri.authority().map(|authority| authority.as_str());
     named.or_else(|| request.headers.get(header::HOST).and_then(|host| host.to_str().ok()))
 }

@@ -8,6 +8,7 @@ mod driven;
 mod error;
 mod framing;
 mod gateway;
+mod guard;
 mod passthrough;
 mod path;
 mod problem;
@@ -44,6 +45,7 @@ pub fn serve(config: Config) -> Result<(), ServeError> {
     let server = Server::new(&config, metrics)?;
     let (stop, stopped) = watch::channel(Stop::No);
     signals::watch(&server, stop)?;
+    guard::warn(&config);
     for address in server.addresses() {
         tracing::info!(%address, tls = config.tls.is_some(), "listening");
     }

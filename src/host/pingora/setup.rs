@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::ServeError;
 use super::gateway::{Gateway, Mount};
+use super::guard::Guard;
 use super::routes::{Entry, Table};
 use super::upstream::RouteUpstream;
 use crate::Hookgate;
@@ -30,6 +31,7 @@ pub(super) enum Site {
 pub(super) struct Setup {
     core: Hookgate,
     control: Router,
+    guard: Guard,
     readiness: Readiness,
     mounts: Vec<(RouteConfig, Arc<Mount>)>,
     sources: HookSources,
@@ -39,15 +41,19 @@ impl Setup {
     pub(super) fn new(config: &Config, metrics: Metrics, pool_size: usize) -> Result<Self, ServeError> {
         let core = core(config);
         let readiness = Readiness::new();
-        let control =
+        let guard = Guard::new(&config.auth)?;
+        let mut control =
             control::router(ControlState { audit: core.audit().clone(), readiness: readiness.clone(), metrics });
+        if let Some(gate) = guard.login() {
+            control = control.merge(control::login_router(gate.clone()));
+        }
         let connector = Arc::new(Connector::new(Some(ConnectorOptions::new(pool_size))));
         let mut mounts = Vec::new();
         for (group, route) in (1..).zip(&config.routes) {
             let upstream = RouteUpstream::new(route, connector.clone(), group)?;
             mounts.push((route.clone(), Arc::new(Mount { route: route.route.clone(), upstream })));
         }
-        Ok(Setup { core, control, readiness, mounts, sources: config.hook_sources.clone() })
+        Ok(Setup { core, control, guard, readiness, mounts, sources: config.hook_sources.clone() })
     }
 
     /// Says whether new requests are welcome.
@@ -65,7 +71,13 @@ impl Setup {
             route: mount.clone(),
         });
         let table = Table::new(own, entries.collect());
-        Gateway { core: self.core.clone(), table, control: self.control.clone(), _alive: alive }
+        Gateway {
+            core: self.core.clone(),
+            table,
+            control: self.control.clone(),
+            guard: self.guard.clone(),
+            _alive: alive,
+        }
     }
 
     /// The upstreams, for their health checks.
