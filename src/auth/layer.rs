@@ -24,13 +24,20 @@ use crate::body::{Body, BoxError};
 ///    that changes paths, so that both see the same.
 ///
 /// `examples/own_gate.rs` is a whole service.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct GateLayer<G>(Arc<G>);
 
 impl<G: AuthGate> GateLayer<G> {
     /// A layer that asks this gate.
     pub fn new(gate: G) -> Self {
         GateLayer(Arc::new(gate))
+    }
+}
+
+/// A derived one would ask the gate to be `Clone`.
+impl<G> Clone for GateLayer<G> {
+    fn clone(&self) -> Self {
+        GateLayer(self.0.clone())
     }
 }
 
@@ -49,7 +56,7 @@ pub struct GateService<G, S> {
     inner: S,
 }
 
-/// A derived one would ask the gate to be `Clone`.
+/// As for [`GateLayer`].
 impl<G, S: Clone> Clone for GateService<G, S> {
     fn clone(&self) -> Self {
         GateService { gate: self.gate.clone(), inner: self.inner.clone() }

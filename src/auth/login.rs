@@ -142,7 +142,7 @@ impl Gate {
             (Ok(_), _) => {
                 // A name that is not known may be a password in the wrong field.
                 let user = user.map_or("unknown", |_| &*form.username);
-                tracing::warn!(%address, user, "a login with a wrong name or password");
+                tracing::warn!(%address, %user, "a login with a wrong name or password");
                 Err(Failure::Wrong("The user name or the password is wrong."))
             }
             (Err(_busy), _) => {

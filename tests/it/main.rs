@@ -1,9 +1,11 @@
 //! The integration tests, one binary.
 
-#[cfg(all(feature = "auth", feature = "control"))]
+#[cfg(feature = "auth")]
 mod auth_gate;
-#[cfg(feature = "control")]
+#[cfg(feature = "pingora")]
 mod auth_layer;
+#[cfg(feature = "pingora")]
+mod auth_paths;
 #[cfg(feature = "pingora")]
 mod auth_proxy;
 #[cfg(feature = "pingora")]

@@ -21,13 +21,14 @@ pub(super) fn resolve(keys: &Auth, around: &Surroundings<'_>, problems: &mut Pro
     if let Some(path) = &keys_file {
         check(&keys.keys_file, KeysFile::new(path).check(), "hookgate key add NAME", problems);
     }
-    let mut gate = GateOptions::default();
-    gate.token = token;
-    gate.users_file = users_file;
-    gate.session_ttl = Duration::from_secs(keys.session_ttl_seconds);
-    gate.cookie_name = keys.cookie_name.to_string();
-    gate.cookie_secure = keys.cookie_secure;
-    gate.metrics_open = keys.metrics_open;
+    let gate = GateOptions {
+        token,
+        users_file,
+        session_ttl: Duration::from_secs(keys.session_ttl_seconds),
+        cookie_name: keys.cookie_name.to_string(),
+        cookie_secure: keys.cookie_secure,
+        metrics_open: keys.metrics_open,
+    };
     AuthConfig { gate: (keys.mode != AuthMode::None).then_some(gate), keys_file }
 }
 
