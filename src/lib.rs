@@ -80,7 +80,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! `examples/server_layer.rs` and `examples/client_layer.rs` are whole programs.
+//! `examples/server_layer.rs`, `examples/client_layer.rs` and `examples/own_gate.rs` are whole programs.
 //!
 //! # The types to know
 //!
@@ -93,6 +93,8 @@
 //! | [`Subagent`] | which tools delegate. A library core has none unless it is told; the command knows those of Claude Code |
 //! | [`limits::Limits`] | every bound, with its default |
 //! | [`audit::AuditLog`] | a record for each run of a handler, in memory |
+//! | [`auth::AuthGate`], [`auth::GateLayer`], [`auth::CallbackBypass`] | who may use a service; callbacks that pass without login |
+//! | [`Tenant`] | whose request it is, as an extension: tenants share no session |
 //! | [`Upstream`], [`Plan`], [`Inspection`], [`GuardedBody`] | what a host of another kind needs; `HookLayer` is a small one |
 //!
 //! # What holds
@@ -105,7 +107,8 @@
 //! 4. Text streams on. Held is only what must be decided, within [`limits::Limits::max_hold`].
 //! 5. Nothing in the traffic can define, change or switch off a hook.
 //!
-//! It does not authenticate clients, and it keeps nothing over a restart.
+//! [`HookLayer`] does not authenticate clients: a service puts its own gate in front and names the [`Tenant`]. Nothing is kept over
+//! a restart.
 //!
 //! # Features
 //!
@@ -116,6 +119,7 @@
 //! | `tower` | yes | [`HookLayer`] |
 //! | `client` | yes | `dispatch::HyperTransport`: hyper with rustls |
 //! | `control` | | `control`: audit records, health and metrics as an axum router |
+//! | `auth` | | `auth::Gate`: token, users, login page; `auth::RouteKeys`: named keys |
 //! | `config` | | `config`: the TOML file |
 //! | `pingora` | | `host::pingora`: the reverse proxy |
 //! | `cli` | | the `hookgate` command |
