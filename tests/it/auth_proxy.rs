@@ -3,12 +3,15 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use hookgate::auth::{Password, UsersFile};
+use bytes::Bytes;
+use hookgate::auth::{KeysFile, Password, UsersFile};
 use hookgate::host::pingora::Proxy;
+use http_body_util::Full;
 use tempfile::TempDir;
 
 use crate::auth_paths::{PASSING, TRICKS};
-use crate::pingora_kit::{Message, Upstream, Wire, json, pass, proxy_with};
+use crate::pingora_kit::{Message, Upstream, Wire, json, pass, proxy_with, within};
+use crate::pingora_tls::{certificates, client};
 
 const TOKEN: &str = "correct-token-0123456789";
 const AUDIT: &str = "/hookgate/v1/audit";
@@ -307,58 +310,103 @@ async fn the_cookie_does_not_leave_with_requests_on_routes() {
     assert!(seen[2].contains("Cookie: a=1;b=2\r\n"), "what is not ours is as it was: {}", seen[2]);
 }
 
-/// Every path that another listener of this project lets pass, and every trick: none of them gets to the control surface,
-/// and with keys for routes none gets to an upstream.
+/// Paths that only look like open ones, or like other ones than the control surface's.
+const CONTROL_TRICKS: [&str; 28] = [
+    "/hookgate/login/../v1/audit",
+    "/hookgate/login/%2e%2e/v1/audit",
+    "/hookgate/login;/v1/audit",
+    "/hookgate/login/",
+    "/hookgate/login/x",
+    "/hookgate/login%2f..%2fv1/audit",
+    "/hookgate//v1/audit",
+    "/hookgate/v1//audit",
+    "/hookgate/v1/audit/",
+    "/hookgate/v1/audit%3f",
+    "/hookgate/v1/%61udit",
+    "/hookgate/LOGIN",
+    "/healthz/../hookgate/v1/audit",
+    "/healthz%2f..%2fhookgate/v1/audit",
+    "/metrics",
+    "/metrics?/healthz",
+    "/api/sessions/healthz/hooks",
+    "/api/sessions/..%2f..%2fhealthz/hooks",
+    "http://other.example/hookgate/v1/audit",
+    "HTTP://other.example/hookgate/v1/audit",
+    "http://other.example/healthz/../hookgate/v1/audit",
+    "/%68ookgate/v1/audit",
+    "/hookgate%2fv1%2faudit",
+    "//hookgate/v1/audit",
+    "/./hookgate/v1/audit",
+    "/x/../hookgate/v1/audit",
+    "/x/..;/hookgate/v1/audit",
+    "\\hookgate\\v1\\audit",
+];
+
 #[tokio::test]
-async fn no_trick_with_the_path_passes_the_proxy() {
-    let site = site("token", "protect_routes = false").await;
-    for path in [
-        "/hookgate/login/../v1/audit",
-        "/hookgate/login/%2e%2e/v1/audit",
-        "/hookgate/login;/v1/audit",
-        "/hookgate/login/",
-        "/hookgate/login/x",
-        "/hookgate/login%2f..%2fv1/audit",
-        "/hookgate//v1/audit",
-        "/hookgate/v1//audit",
-        "/hookgate/v1/audit/",
-        "/hookgate/v1/audit%3f",
-        "/hookgate/v1/%61udit",
-        "/hookgate/LOGIN",
-        "/healthz/../hookgate/v1/audit",
-        "/healthz%2f..%2fhookgate/v1/audit",
-        "/metrics",
-        "/metrics?/healthz",
-        "/api/sessions/healthz/hooks",
-        "/api/sessions/..%2f..%2fhealthz/hooks",
-        "http://other.example/hookgate/v1/audit",
-        "HTTP://other.example/hookgate/v1/audit",
-        "http://other.example/healthz/../hookgate/v1/audit",
-        "/%68ookgate/v1/audit",
-        "/hookgate%2fv1%2faudit",
-        "//hookgate/v1/audit",
-        "/./hookgate/v1/audit",
-        "/x/../hookgate/v1/audit",
-        "/x/..;/hookgate/v1/audit",
-        "\\hookgate\\v1\\audit",
-    ] {
+async fn no_trick_with_the_path_passes_the_gate() {
+    let site = site("token", "").await;
+    for path in CONTROL_TRICKS {
         let answer = site.get(path, "").await;
         assert!(matches!(answer.status(), 400 | 401), "{path}: {}", answer.head);
     }
     assert_eq!(site.upstream.connections(), 0);
     // What looks like the control surface in another case is a route's business.
     assert_eq!(site.get("/HOOKGATE/v1/audit", "").await.status(), 200);
+}
 
+/// A proxy of which every path needs a token or a key, with TLS.
+fn shut(folder: &Path, upstream: &Upstream, tls: bool) -> Proxy {
+    certificates(folder, "down", &["localhost"]);
+    KeysFile::new(folder.join("keys.toml")).add("team").unwrap();
+    let tls = if tls { "tls = { cert = \"down.pem\", key = \"down.key\" }\n" } else { "" };
+    let text = format!("{tls}[auth]\nmode = \"token\"\nprotect_routes = true\n{}", pass(upstream.address));
+    proxy_with(folder, &text, &[("HOOKGATE_TOKEN", TOKEN)])
+}
+
+#[tokio::test]
+async fn no_trick_gets_to_a_route_without_its_key() {
     let folder = tempfile::tempdir().unwrap();
-    hookgate::auth::KeysFile::new(folder.path().join("keys.toml")).add("team").unwrap();
-    let text = format!("[auth]\nmode = \"token\"\nprotect_routes = true\n{}", pass(site.upstream.address));
-    let proxy = proxy_with(folder.path(), &text, &[("HOOKGATE_TOKEN", TOKEN)]);
-    let before = site.upstream.connections();
-    for target in PASSING.iter().chain(&TRICKS) {
+    let upstream = Upstream::answering(|_| json("1")).await;
+    let proxy = shut(folder.path(), &upstream, false);
+    for target in PASSING.iter().chain(&TRICKS).chain(&CONTROL_TRICKS) {
         let mut client = Wire::to(&proxy).await;
         client.send(format!("POST {target} HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n")).await;
         let status = client.answer().await.status();
         assert!(matches!(status, 400 | 401), "{target}: {status}");
     }
-    assert_eq!(site.upstream.connections(), before);
+    assert_eq!(upstream.connections(), 0);
+}
+
+#[tokio::test]
+async fn no_trick_passes_over_http_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let upstream = Upstream::answering(|_| json("1")).await;
+    let proxy = shut(folder.path(), &upstream, true);
+    let client = client(folder.path(), true);
+    let mut asked = 0;
+    for target in PASSING.iter().chain(&TRICKS).chain(&CONTROL_TRICKS).filter(|target| target.starts_with('/')) {
+        let uri = format!("https://localhost:{}{target}", proxy.addresses()[0].port()).parse::<http::Uri>();
+        // This client cannot send every trick.
+        let Some(uri) = uri.ok().filter(|uri| uri.path_and_query().is_some_and(|path| path == target)) else {
+            continue;
+        };
+        asked += 1;
+        let request = http::Request::post(uri).body(Full::<Bytes>::default()).unwrap();
+        let answer = within("an answer", client.request(request)).await.unwrap();
+        assert_eq!(answer.version(), http::Version::HTTP_2);
+        assert!(matches!(answer.status().as_u16(), 400 | 401), "{target}: {}", answer.status());
+    }
+    assert!(asked > 50, "{asked}");
+    assert_eq!(upstream.connections(), 0);
+
+    // A form of hookgate's own page passes: HTTP/2 has the host elsewhere, and is compared with the origin all the same.
+    let origin = format!("https://localhost:{}", proxy.addresses()[0].port());
+    for (from, status) in [(origin.as_str(), 303), ("https://evil.example", 403)] {
+        let request = http::Request::post(format!("{origin}/hookgate/login"))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("origin", from)
+            .body(Full::from(format!("token={TOKEN}")))
+            .unwrap();
+        assert_eq!(within("an answer", client.request(request)).await.unwrap().status(), status, "{from}");
+    }
 }

@@ -4,6 +4,8 @@
 mod auth_gate;
 #[cfg(feature = "pingora")]
 mod auth_layer;
+#[cfg(feature = "cli")]
+mod auth_log;
 #[cfg(feature = "pingora")]
 mod auth_paths;
 #[cfg(feature = "pingora")]

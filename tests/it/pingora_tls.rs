@@ -30,7 +30,7 @@ use crate::pingora_kit::{
 };
 
 /// Writes `NAME-ca.pem`, `NAME.pem` and `NAME.key`: a certificate for localhost and its authority.
-fn certificates(folder: &Path, name: &str, names: &[&str]) {
+pub(crate) fn certificates(folder: &Path, name: &str, names: &[&str]) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
@@ -165,7 +165,8 @@ async fn an_upstream_that_cannot_be_trusted_is_not_spoken_to() {
     }
 }
 
-fn client(
+/// A client that trusts `down-ca.pem`.
+pub(crate) fn client(
     folder: &Path,
     http2: bool,
 ) -> Client<hyper_rustls::HttpsConnector<hyper_util::client::legacy::connect::HttpConnector>, Full<Bytes>> {
