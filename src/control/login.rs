@@ -20,6 +20,28 @@ const MAX_FORM_BYTES: usize = 16 << 10;
 ///
 /// The client's address, for which failed logins are counted, is the request's
 /// [`ClientAddress`] extension, else axum's `ConnectInfo`; without either all clients count as one.
+///
+/// ```
+/// use hookgate::audit::AuditLog;
+/// use hookgate::auth::{Gate, GateLayer, GateOptions, Token, TokenSource};
+/// use hookgate::control::{ControlState, Metrics, Readiness, login_router, router};
+/// use tower::ServiceExt as _;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let mut options = GateOptions::default();
+/// options.token = Some(TokenSource::Known(Token::new("0123456789abcdef").unwrap()));
+/// let gate = Gate::new(options).unwrap();
+/// let state = ControlState { audit: AuditLog::new(500, 1000), readiness: Readiness::new(), metrics: Metrics::detached() };
+/// let service = router(state).merge(login_router(gate.clone())).layer(GateLayer::new(gate));
+///
+/// let get = |header: &str| {
+///     let request = http::Request::get("/hookgate/v1/audit").header("authorization", header);
+///     service.clone().oneshot(request.body(axum::body::Body::empty()).unwrap())
+/// };
+/// assert_eq!(get("Bearer 0123456789abcdef").await.unwrap().status(), 200);
+/// assert_eq!(get("Bearer wrong").await.unwrap().status(), 401);
+/// # });
+/// ```
 pub fn login_router(gate: Gate) -> Router {
     Router::new().route("/hookgate/login", any(login)).route("/hookgate/logout", any(logout)).with_state(gate)
 }

@@ -7,6 +7,7 @@
 //! | `GET /metrics` | metrics in Prometheus' text form |
 //! | `GET /hookgate/v1/audit` | the audit records of all sessions |
 //! | `GET /hookgate/v1/sessions/{id}/hooks` | the audit records of a session; also `/api/sessions/{id}/hooks` |
+//! | `GET`, `POST /hookgate/login`, `POST /hookgate/logout` | the login of the built-in gate; see `login_router` |
 //!
 //! Every error is RFC 9457 problem+json with a sentence that says what to do. Nothing here asks who the client is: a
 //! host puts a gate in front ([`auth`](crate::auth)), or serves it where only those who may read the records can reach it.
