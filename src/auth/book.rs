@@ -190,3 +190,79 @@ impl Fields {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry with one text.
+    #[derive(Debug, PartialEq)]
+    struct Note(String);
+
+    impl Entry for Note {
+        const SECTION: &'static str = "notes";
+        const WHAT: &'static str = "note";
+        const ABOUT: &'static str = "Notes.";
+
+        fn read(fields: &mut Fields) -> Result<Self, String> {
+            fields.text("text").map(Note)
+        }
+
+        fn write(&self) -> Table {
+            Table::from_iter([("text".to_owned(), Value::String(self.0.clone()))])
+        }
+    }
+
+    fn entries(count: usize) -> String {
+        (0..count).map(|index| format!("[notes.n{index}]\ntext = \"\"\n")).collect()
+    }
+
+    fn fault(text: &str) -> String {
+        Book::<Note>::parse(text).err().unwrap_or_else(|| panic!("accepted: {text}"))
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut book = Book::<Note>::parse("").unwrap();
+        book.add("a.b@c", Note("with \"quotes\"\nand lines".to_owned())).unwrap();
+        book.add("B", Note(String::new())).unwrap();
+        let text = book.print();
+        assert!(text.starts_with("# Notes.\n\n[notes.B]\n"), "{text}");
+        let again = Book::<Note>::parse(&text).unwrap();
+        assert!(book.iter().eq(again.iter()));
+    }
+
+    #[test]
+    fn the_number_of_entries_is_bounded() {
+        assert!(fault(&entries(MAX_ENTRIES + 1)).contains("1001 entries; at most 1000"));
+        let mut book = Book::<Note>::parse(&entries(MAX_ENTRIES)).unwrap();
+        assert!(book.add("more", Note(String::new())).unwrap_err().contains("remove some first"));
+        book.remove("n1").unwrap();
+        assert_eq!(book.add("more", Note(String::new())), Ok(()));
+    }
+
+    #[test]
+    fn names_are_plain() {
+        for name in ["a", "9", "a-b_c.d@e", &"a".repeat(MAX_NAME_BYTES)] {
+            assert_eq!(check_name(name), Ok(()), "{name}");
+        }
+        for name in ["", "-a", ".a", "@", "a b", "a/b", "a\n", "ä", &"a".repeat(MAX_NAME_BYTES + 1)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn faults_say_where_and_not_what() {
+        for (text, expected) in [
+            ("[notes.a]\ntext = \"s3cret\n", "line 2 is not TOML"),
+            ("notes = \"s3cret\"", "notes is not a table"),
+            ("[notes]\na = \"s3cret\"", "notes.a is not a table"),
+            ("[notes.a]\ntext = [\"s3cret\"]", "notes.a.text is not a string"),
+            ("[notes.a]\ntxt = \"s3cret\"", "notes.a.text is missing"),
+            ("[notes.a]\ntext = \"\"\nmore = \"s3cret\"", "unknown key notes.a.more"),
+            ("[other.a]\ntext = \"s3cret\"", "unknown key other; expected [notes.NAME] tables"),
+        ] {
+            assert_eq!(fault(text), expected);
+        }
+    }
+}

@@ -16,6 +16,7 @@ use super::limiter::Limiter;
 use super::origin::is_foreign;
 use super::password::Checker;
 use super::sessions::{Login, Sessions, Who};
+use super::token::TOKEN_NAME;
 use super::users::{self, UserEntry};
 use super::{Access, AuthGate, Caller, ClientAddress, GateOptions, PasswordError, Token, TokenSource};
 use crate::body::Body;
@@ -29,9 +30,6 @@ const ADDRESS_PAUSE: Duration = Duration::from_secs(3);
 const USER_TRIES: u32 = 10;
 /// And then one more after each of these.
 const USER_PAUSE: Duration = Duration::from_secs(6);
-
-/// The name of whoever shows the token.
-const TOKEN_NAME: &str = "token";
 
 /// The gate of the control surface: a token, users, or both. Clones are one gate.
 ///
@@ -190,9 +188,10 @@ impl Inner {
 
     fn wrong_bearer(&self, standing: &Standing, head: &request::Parts) -> Access {
         let address = address(head);
-        count("failed");
         tracing::warn!(%address, "a wrong token was shown");
-        Access::Refused(match self.try_address(address) {
+        let tried = self.try_address(address);
+        count(if tried.is_ok() { "failed" } else { "limited" });
+        Access::Refused(match tried {
             Ok(()) => self.unauthorized(standing, "The bearer token is not the right one."),
             Err(wait) => too_many(wait),
         })

@@ -219,6 +219,10 @@ mod tests {
         assert!(watched.current().is_err(), "what it held is not used any more");
         fs::create_dir(&path).unwrap();
         assert!(watched.current().is_err());
+        set(&folder.path().join("large"), &"1".repeat(MAX_FILE_BYTES as usize + 1), 0o600);
+        assert!(
+            read_private(&folder.path().join("large")).unwrap_err().to_string().contains("more than 4194304 bytes")
+        );
         set(&folder.path().join("any"), "4", 0o644);
         assert_eq!(*Watched::new(folder.path().join("any"), Readers::Any, number).current().unwrap(), 4);
     }

@@ -15,6 +15,8 @@ const MAX_LOGINS: usize = 16_384;
 pub(super) struct Sessions {
     key: [u8; 32],
     lifetime: Duration,
+    per_name: usize,
+    in_all: usize,
     open: Mutex<HashMap<String, Login>>,
 }
 
@@ -38,7 +40,11 @@ pub(super) enum Who {
 
 impl Sessions {
     pub(super) fn new(lifetime: Duration) -> Self {
-        Sessions { key: random_key(), lifetime, open: Mutex::default() }
+        Sessions::bounded(lifetime, MAX_LOGINS_PER_NAME, MAX_LOGINS)
+    }
+
+    fn bounded(lifetime: Duration, per_name: usize, in_all: usize) -> Self {
+        Sessions { key: random_key(), lifetime, per_name, in_all, open: Mutex::default() }
     }
 
     pub(super) fn lifetime(&self) -> Duration {
@@ -50,10 +56,10 @@ impl Sessions {
         let number = blake3::Hash::from_bytes(random_key()).to_hex();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, login| login.expires > now);
-        if open.values().filter(|login| login.who == who).count() >= MAX_LOGINS_PER_NAME {
+        if open.values().filter(|login| login.who == who).count() >= self.per_name {
             remove_oldest(&mut open, |login| login.who == who);
         }
-        if open.len() >= MAX_LOGINS {
+        if open.len() >= self.in_all {
             remove_oldest(&mut open, |_| true);
         }
         open.insert(number.to_string(), Login { who, proof, expires: now + self.lifetime });
@@ -137,15 +143,25 @@ mod tests {
     }
 
     #[test]
-    fn logins_are_bounded_for_each_name() {
-        let sessions = Sessions::new(HOUR);
+    fn the_oldest_login_gives_way_first_within_its_name_and_then_in_all() {
+        let sessions = Sessions::bounded(HOUR, 2, 3);
         let start = Instant::now();
-        let other = sessions.open(Who::Token, proof(), start);
-        let at = |index: usize| start + Duration::from_millis(index as u64);
-        let cookies: Vec<_> =
-            (0..=MAX_LOGINS_PER_NAME).map(|index| sessions.open(Who::User("ann".into()), proof(), at(index))).collect();
-        assert_eq!(sessions.find(&cookies[0], start), None);
-        assert!(cookies.iter().skip(1).all(|cookie| sessions.find(cookie, start).is_some()));
-        assert!(sessions.find(&other, start).is_some());
+        let open = |who: Who, order: u64| sessions.open(who, proof(), start + Duration::from_millis(order));
+        let ann = || Who::User("ann".into());
+        let cookies =
+            [open(Who::Token, 0), open(ann(), 1), open(ann(), 2), open(ann(), 3), open(Who::User("bob".into()), 4)];
+        let known = cookies.map(|cookie| sessions.find(&cookie, start).is_some());
+        assert_eq!(known, [false, false, true, true, true]);
+    }
+
+    #[test]
+    fn logins_are_bounded_as_they_should_be() {
+        let sessions = Sessions::new(HOUR);
+        let now = Instant::now();
+        for _ in 0..=MAX_LOGINS_PER_NAME {
+            sessions.open(Who::Token, proof(), now);
+        }
+        assert_eq!(sessions.open.lock().unwrap().len(), MAX_LOGINS_PER_NAME);
+        assert_eq!(sessions.in_all, MAX_LOGINS);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+/// What whoever shows the token is called.
+pub(super) const TOKEN_NAME: &str = "token";
 /// A shorter token could be guessed.
 const MIN_TOKEN_BYTES: usize = 16;
 const MAX_TOKEN_BYTES: usize = 4096;

@@ -8,6 +8,7 @@ use toml::Table;
 use super::book::{self, Book, Entry, Fields};
 use super::file::{Readers, Watched};
 use super::password::is_hash;
+use super::token::TOKEN_NAME;
 use super::{AuthFileError, Password};
 use crate::time::Timestamp;
 
@@ -70,6 +71,10 @@ impl UsersFile {
     /// # Errors
     /// The name is taken or not acceptable, or the file cannot be used.
     pub fn add(&self, name: &str, password: &Password) -> Result<(), AuthFileError> {
+        if name == TOKEN_NAME {
+            let why = format!("{name:?} is what whoever shows the token is called; choose another name");
+            return Err(AuthFileError::new(&self.0, why));
+        }
         let created = Timestamp::now().to_string();
         book::add(&self.0, name, UserEntry { password: self.hash(password)?, disabled: false, created })
     }

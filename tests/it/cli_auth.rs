@@ -62,6 +62,7 @@ fn what_makes_no_sense_is_refused_and_no_password_is_repeated() {
         ("horse", &["user", "add", "bob", "--password-stdin"], 2, "at least 8 letters"),
         ("correct\nhorse", &["user", "add", "bob", "--password-stdin"], 2, "one line"),
         ("correct horse", &["user", "add", "bo/b", "--password-stdin"], 1, "is not a name"),
+        ("correct horse", &["user", "add", "token", "--password-stdin"], 1, "choose another name"),
         ("correct horse", &["user", "add", "bob"], 2, "--password-stdin"),
         ("", &["key", "remove", "team"], 1, "there is no key \"team\""),
     ] {
