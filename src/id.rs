@@ -3,8 +3,45 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The tenant of every request while routes have no keys of their own.
+/// The tenant of every request whose host names none.
 pub const DEFAULT_TENANT: &str = "default";
+
+/// Who a request belongs to, as a request extension that a host sets once it knows: the name of the route key, or of
+/// whatever a service of its own tells its clients apart by. Without it the request is of [`DEFAULT_TENANT`].
+///
+/// Sessions of different tenants have nothing in common, whatever ids their clients choose.
+///
+/// ```
+/// use hookgate::Tenant;
+/// let mut request = http::Request::new(());
+/// request.extensions_mut().insert(Tenant::new("team-a"));
+/// assert_eq!(Tenant::of(request.extensions()).name(), "team-a");
+/// assert_eq!(Tenant::of(&http::Extensions::new()).name(), "default");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tenant(Arc<str>);
+
+impl Tenant {
+    /// The tenant of that name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Tenant(name.into())
+    }
+
+    /// The tenant that a request's extensions name, else the default one.
+    pub fn of(extensions: &http::Extensions) -> Self {
+        extensions.get().cloned().unwrap_or_else(|| Tenant::new(DEFAULT_TENANT))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Its name, shared.
+    pub(crate) fn into_name(self) -> Arc<str> {
+        self.0
+    }
+}
 
 /// A session as operators see it: unique within its tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +64,15 @@ pub struct ThreadKey {
 /// A new random id (UUID version 4, from the operating system's randomness), in its usual text form.
 pub fn random_id() -> String {
     uuid::Uuid::new_v4().to_string()
+}
+
+/// 256 random bits from the operating system, for keys and secrets of this process.
+pub(crate) fn random_key() -> [u8; 32] {
+    let mut key = [0; 32];
+    key[..16].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
+    key[16..].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
+    // The version bits of a UUID are fixed: hashing spreads what is random over the whole key.
+    *blake3::hash(&key).as_bytes()
 }
 
 /// 128 bits of BLAKE3: names content, so that equal content has equal names on every node and after every restart.

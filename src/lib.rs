@@ -80,7 +80,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! `examples/server_layer.rs` and `examples/client_layer.rs` are whole programs.
+//! `examples/server_layer.rs`, `examples/client_layer.rs` and `examples/own_gate.rs` are whole programs.
 //!
 //! # The types to know
 //!
@@ -94,6 +94,8 @@
 //! | [`limits::Limits`] | every bound, with its default |
 //! | [`callback::TmpHooks`] | one-time callbacks: issues URLs that a worker calls once, and holds what they brought; kept in a [`store::CallbackStore`] |
 //! | [`audit::AuditLog`] | a record for each run of a handler, in memory |
+//! | [`auth::AuthGate`], [`auth::GateLayer`], [`auth::CallbackBypass`] | who may use a service; callbacks that pass without login |
+//! | [`Tenant`] | whose request it is, as an extension: tenants share no session |
 //! | [`Upstream`], [`Plan`], [`Inspection`], [`GuardedBody`] | what a host of another kind needs; `HookLayer` is a small one |
 //!
 //! # What holds
@@ -106,7 +108,8 @@
 //! 4. Text streams on. Held is only what must be decided, within [`limits::Limits::max_hold`].
 //! 5. Nothing in the traffic can define, change or switch off a hook.
 //!
-//! It does not authenticate clients, and it keeps nothing over a restart.
+//! [`HookLayer`] does not authenticate clients: a service puts its own gate in front and names the [`Tenant`]. Nothing is kept over
+//! a restart.
 //!
 //! # Features
 //!
@@ -117,6 +120,7 @@
 //! | `tower` | yes | [`HookLayer`] |
 //! | `client` | yes | `dispatch::HyperTransport`: hyper with rustls |
 //! | `control` | | `control`: audit records, callbacks, health and metrics as an axum router |
+//! | `auth` | | `auth::Gate`: token, users, login page; `auth::RouteKeys`: named keys |
 //! | `config` | | `config`: the TOML file |
 //! | `pingora` | | `host::pingora`: the reverse proxy |
 //! | `cli` | | the `hookgate` command |
@@ -126,6 +130,7 @@
 #![warn(missing_docs, unreachable_pub, unnameable_types)]
 
 pub mod audit;
+pub mod auth;
 mod body;
 pub mod callback;
 #[cfg(feature = "cli")]
@@ -158,6 +163,7 @@ pub use drive::{
 };
 #[cfg(feature = "tower")]
 pub use host::tower::{HookFuture, HookLayer, HookService};
+pub use id::Tenant;
 pub use upstream::{Upstream, UpstreamError, UpstreamErrorKind};
 
 /// The README's example is compiled and run.

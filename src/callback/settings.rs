@@ -109,7 +109,7 @@ impl Settings {
         self.origin.as_deref().map_err(|error| *error)
     }
 
-    pub(super) fn prefix(&self) -> &str {
+    pub(crate) fn prefix(&self) -> &str {
         &self.path_prefix
     }
 

@@ -43,6 +43,12 @@ pub(super) enum Command {
     /// See the configuration and what it can hold
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Manage the users that may log in ([auth] mode "password")
+    #[command(subcommand)]
+    User(UserCommand),
+    /// Manage the keys that routes ask for ([auth] protect_routes)
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Watch a scripted agent, model and policy service talk through the proxy, on this machine alone
     Demo,
 }
@@ -77,6 +83,59 @@ pub(super) enum ConfigCommand {
     Show,
     /// Print a JSON Schema of the configuration file, for editors
     Schema,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum UserCommand {
+    /// Add a user
+    Add {
+        /// The user's name
+        name: String,
+        /// Read the password from standard input, so that it stands in no history and no process list
+        #[arg(long, required = true)]
+        password_stdin: bool,
+    },
+    /// List the users
+    List,
+    /// Forbid a user to log in, and end the user's logins
+    Disable {
+        /// The user's name
+        name: String,
+    },
+    /// Allow a user to log in again
+    Enable {
+        /// The user's name
+        name: String,
+    },
+    /// Remove a user, and end the user's logins
+    Remove {
+        /// The user's name
+        name: String,
+    },
+    /// Give a user another password, and end the user's logins
+    Passwd {
+        /// The user's name
+        name: String,
+        /// Read the password from standard input, so that it stands in no history and no process list
+        #[arg(long, required = true)]
+        password_stdin: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KeyCommand {
+    /// Make a key and print it, this once; its name is the tenant of the sessions that use it
+    Add {
+        /// The key's name
+        name: String,
+    },
+    /// List the keys' names
+    List,
+    /// Refuse a key from now on
+    Remove {
+        /// The key's name
+        name: String,
+    },
 }
 
 fn event(text: &str) -> Result<Event, String> {

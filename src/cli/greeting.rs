@@ -18,13 +18,32 @@ pub(super) fn greeting(config: &Config) -> String {
     text.push('\n');
     if let Some(route) = config.routes.iter().find(|route| leads_to(route, "anthropic")) {
         let url = format!("{base}{}", route.path_prefix);
-        let _ = writeln!(text, "Claude Code:  ANTHROPIC_BASE_URL={url} claude");
-        let _ = writeln!(text, "Python SDK:   Anthropic(base_url=\"{url}\")");
+        // A key is never printed: here it is a name for what `hookgate key add` printed once.
+        let (environment, argument) = match config.auth.keys_file {
+            Some(_) => {
+                ("ANTHROPIC_CUSTOM_HEADERS=\"x-hookgate-key: $KEY\" ", ", default_headers={\"x-hookgate-key\": KEY}")
+            }
+            None => ("", ""),
+        };
+        let _ = writeln!(text, "Claude Code:  {environment}ANTHROPIC_BASE_URL={url} claude");
+        let _ = writeln!(text, "Python SDK:   Anthropic(base_url=\"{url}\"{argument})");
     }
     let control = config.control_listen.first().map_or(base, |address| self::base(Some(address), false));
-    let _ = writeln!(text, "Decisions:    curl {control}/hookgate/v1/sessions/SESSION_ID/hooks");
+    let _ = writeln!(text, "Decisions:    {}", decisions(config, &control));
     let _ = writeln!(text, "Hooks:        {}\n", hooks(config));
     text
+}
+
+/// How the records can be read by whoever may.
+fn decisions(config: &Config, control: &str) -> String {
+    let path = "/hookgate/v1/sessions/SESSION_ID/hooks";
+    match &config.auth.gate {
+        None => format!("curl {control}{path}"),
+        Some(gate) if gate.token.is_some() => {
+            format!("curl -H \"authorization: Bearer $TOKEN\" {control}{path}")
+        }
+        Some(_) => format!("log in at {control}/hookgate/login?next={path}"),
+    }
 }
 
 fn base(address: Option<&SocketAddr>, tls: bool) -> String {

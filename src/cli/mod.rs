@@ -8,6 +8,7 @@ mod greeting;
 mod hooks;
 mod log;
 mod run;
+mod secrets;
 mod table;
 
 use std::io::{self, Write};
@@ -28,6 +29,8 @@ pub fn main() -> ExitCode {
         Command::Config(ConfigCommand::Schema) => config::schema(),
         Command::Hooks(HooksCommand::List) => hooks::list(&args),
         Command::Hooks(HooksCommand::Test(test)) => hooks::test(&args, test),
+        Command::User(command) => secrets::user(&args, command),
+        Command::Key(command) => secrets::key(&args, command),
         Command::Demo => demo(),
     };
     match result {

@@ -10,7 +10,7 @@ use super::document::{Environment, Node, Value, complete, overlay, parse};
 use super::error::{ConfigErrors, Problems};
 use super::files::Folder;
 use super::keys::Root;
-use super::model::Config;
+use super::model::{AuthFiles, Config};
 
 /// The file that is read when none is named and it exists.
 const DEFAULT_FILE: &str = "hookgate.toml";
@@ -49,25 +49,48 @@ impl Config {
     ) -> Result<Config, ConfigErrors> {
         let environment: Environment = environment.into_iter().collect();
         let mut problems = Problems::default();
-        let file = path.map(Path::to_owned).or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
-        let folder = Folder::of(file.as_deref().unwrap_or(Path::new("")));
-        let shape = Root::shape();
-
-        let mut root = match file {
-            Some(file) => read(&file, &mut problems),
-            None => Node::default_value(Value::table()),
-        };
-        // Of a file that cannot be read every key would seem to be missing.
-        if problems.is_empty() {
-            overlay(&mut root, &shape, &environment, &mut problems);
-            complete(&mut root, &shape, "", &mut problems);
-            if let Some(keys) = Root::read(&root, &shape, &mut Reader::new(&mut problems)) {
-                let config = build(&keys, root, &Surroundings { folder, environment: &environment }, &mut problems);
-                return problems.into_result().map(|()| config);
-            }
-        }
-        Err(problems.into_errors())
+        let (folder, typed) = keys(path, &environment, &mut problems);
+        let Some((root, node)) = typed else { return Err(problems.into_errors()) };
+        let config = build(&root, node, &Surroundings { folder, environment: &environment }, &mut problems);
+        problems.into_result().map(|()| config)
     }
+}
+
+impl AuthFiles {
+    /// Finds the files where [`Config::load`] would. Nothing that the configuration refers to is looked at: who adds the
+    /// first user has no users file yet, and not the environment of the proxy.
+    ///
+    /// # Errors
+    /// The configuration file cannot be read, or one of its keys is at fault.
+    pub fn load(
+        path: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<AuthFiles, ConfigErrors> {
+        let mut problems = Problems::default();
+        let (folder, typed) = keys(path, &environment.into_iter().collect(), &mut problems);
+        let Some((root, _)) = typed else { return Err(problems.into_errors()) };
+        let (users, keys) = (folder.resolve(&root.auth.users_file), folder.resolve(&root.auth.keys_file));
+        problems.into_result().map(|()| AuthFiles { users, keys })
+    }
+}
+
+/// The keys with their values, each well-formed, and the folder at which their paths start.
+fn keys(path: Option<&Path>, environment: &Environment, problems: &mut Problems) -> (Folder, Option<(Root, Node)>) {
+    let file = path.map(Path::to_owned).or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
+    let folder = Folder::of(file.as_deref().unwrap_or(Path::new("")));
+    let shape = Root::shape();
+    let mut root = match file {
+        Some(file) => read(&file, problems),
+        None => Node::default_value(Value::table()),
+    };
+    // Of a file that cannot be read every key would seem to be missing.
+    if !problems.is_empty() {
+        return (folder, None);
+    }
+    overlay(&mut root, &shape, environment, problems);
+    complete(&mut root, &shape, "", problems);
+    let keys = Root::read(&root, &shape, &mut Reader::new(problems));
+    (folder, keys.map(|keys| (keys, root)))
 }
 
 fn read(file: &Path, problems: &mut Problems) -> Node {

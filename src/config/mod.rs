@@ -19,7 +19,8 @@ mod sources;
 
 pub use error::{ConfigError, ConfigErrors};
 pub use model::{
-    Config, DeliveryConfig, LogConfig, LogFormat, RouteConfig, Scheme, TlsFiles, TmpHooksConfig, UpstreamTarget,
+    AuthConfig, AuthFiles, Config, DeliveryConfig, LogConfig, LogFormat, RouteConfig, Scheme, TlsFiles, TmpHooksConfig,
+    UpstreamTarget,
 };
 pub use schema::schema;
 pub use sources::HookSources;

@@ -11,6 +11,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::document::Node;
 use super::sources::HookSources;
+use crate::auth::GateOptions;
 use crate::callback::Settings;
 use crate::dispatch::{Connection, HyperTransport};
 use crate::hooks::HookSet;
@@ -45,6 +46,8 @@ pub struct Config {
     pub subagents: Vec<Subagent>,
     /// What handlers are reached with, by the name that they refer to.
     pub connections: BTreeMap<Arc<str>, Connection>,
+    /// Who may use the control surface, and the routes.
+    pub auth: AuthConfig,
     /// Every bound that can be set.
     pub limits: Limits,
     /// How the log is written.
@@ -61,6 +64,26 @@ impl Config {
         };
         self.connections.iter().fold(HyperTransport::new(), with)
     }
+}
+
+/// Who may use what.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AuthConfig {
+    /// The gate of the control surface; `None`: it stands open, and all listeners are on loopback.
+    pub gate: Option<GateOptions>,
+    /// The keys of routes; `None`: routes need no key.
+    pub keys_file: Option<PathBuf>,
+}
+
+/// The files that the commands `user` and `key` manage. Made by [`AuthFiles::load`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuthFiles {
+    /// The users file, which need not exist.
+    pub users: PathBuf,
+    /// The keys file, which need not exist.
+    pub keys: PathBuf,
 }
 
 /// A certificate chain and its key: PEM files that exist, as absolute or already resolved paths.

@@ -11,13 +11,16 @@
 //! | `GET /hookgate/v1/sessions/{id}/tmp-hooks` | lists those of a session, without their tokens |
 //! | `DELETE /hookgate/v1/sessions/{id}/tmp-hooks/{hash}` | takes one back |
 //! | `GET /hookgate/v1/sessions/{id}/inbox` | the messages that callbacks brought, as a list or as server-sent events |
+//! | `GET`, `POST /hookgate/login`, `POST /hookgate/logout` | the login of the built-in gate; see `login_router` |
 //!
 //! Every error is RFC 9457 problem+json with a sentence that says what to do. Nothing here asks who the client is: a
-//! host serves it where only those who may read the records can reach it.
+//! host puts a gate in front ([`auth`](crate::auth)), or serves it where only those who may read the records can reach it.
 
 mod audit;
 mod health;
 mod inbox;
+#[cfg(feature = "auth")]
+mod login;
 mod problem;
 mod query;
 mod session;
@@ -32,6 +35,8 @@ use crate::audit::AuditLog;
 use crate::callback::TmpHooks;
 
 pub use health::{Metrics, MetricsError, Readiness};
+#[cfg(feature = "auth")]
+pub use login::login_router;
 
 /// What the control surface shows.
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! The mark by which a handler's own calls through hookgate are recognised.
 
+use crate::id::random_key;
 use crate::time::Timestamp;
 
 /// Signs the `x-hookgate-dispatch` header.
@@ -9,11 +10,7 @@ pub struct DispatchKey([u8; 32]);
 impl DispatchKey {
     /// A key of this process alone.
     pub fn random() -> Self {
-        let mut key = [0; 32];
-        key[..16].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
-        key[16..].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
-        // The version bits of a UUID are fixed: hashing spreads what is random over the whole key.
-        DispatchKey(*blake3::hash(&key).as_bytes())
+        DispatchKey(random_key())
     }
 
     /// A key shared by several processes, derived from a secret of any length.

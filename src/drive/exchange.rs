@@ -14,7 +14,7 @@ use super::route::{Inspection, Route, error, strip};
 use super::{answer, prompts, results};
 use crate::Body;
 use crate::hooks::{Detail, Event, HookSet, Occasion, Plane};
-use crate::id::{Digest, Hasher, random_id};
+use crate::id::{Digest, Hasher, Tenant, random_id};
 use crate::ledger::{Anchors, DeclaredTool, Lineage, Thread, View, rewrite};
 use crate::upstream::{Upstream, UpstreamError, UpstreamErrorKind};
 use crate::wire::client::ClientIdentity;
@@ -135,7 +135,8 @@ impl Exchange {
         counting: bool,
     ) -> Self {
         let ledger = &core.inner.ledger;
-        let Identity { thread: key, parent_agent, lineage } = identify(protocol, &conversation, client, ledger);
+        let tenant = Tenant::of(&head.extensions);
+        let Identity { thread: key, parent_agent, lineage } = identify(protocol, &conversation, tenant, client, ledger);
         let (thread, _) = ledger.open(&key, Instant::now());
         let side = counting || protocol.is_side(&conversation, &head.headers);
         let occasion = Occasion {

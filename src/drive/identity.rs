@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::id::{DEFAULT_TENANT, Hasher, SessionKey, ThreadKey};
+use crate::id::{Hasher, SessionKey, Tenant, ThreadKey};
 use crate::ledger::{Ledger, Lineage};
 use crate::wire::client::ClientIdentity;
 use crate::wire::conversation::{Conversation, Message};
@@ -22,10 +22,11 @@ pub(super) struct Identity {
 pub(super) fn identify(
     protocol: Protocol,
     conversation: &Conversation,
+    tenant: Tenant,
     client: ClientIdentity,
     ledger: &Ledger,
 ) -> Identity {
-    let tenant: Arc<str> = DEFAULT_TENANT.into();
+    let tenant = tenant.into_name();
     let ClientIdentity { session, agent, parent } = client;
     let previous = conversation.previous.map(|span| conversation.string(span));
     let lineage = previous.and_then(|id| ledger.lineage(&tenant, &id));
@@ -92,7 +93,7 @@ mod tests {
     fn session(body: &'static str) -> String {
         let conversation = Protocol::Anthropic.parse(&Bytes::from_static(body.as_bytes()), &HeaderMap::new()).unwrap();
         let ledger = Ledger::new(Limits::default());
-        identify(Protocol::Anthropic, &conversation, ClientIdentity::default(), &ledger)
+        identify(Protocol::Anthropic, &conversation, Tenant::new("t"), ClientIdentity::default(), &ledger)
             .thread
             .session
             .session

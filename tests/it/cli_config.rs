@@ -1,5 +1,12 @@
 //! `validate`, `config …` and the command's manners.
 
+use std::net::TcpStream;
+use std::path::Path;
+
+use hookgate::auth::{Password, UsersFile};
+use hookgate::config::Config;
+use hookgate::host::pingora::Proxy;
+
 use crate::config_support::Folder;
 
 const FAULTY: &str = "[server]\nlissten = 1\n[limits]\nmax_sessions = 0\n";
@@ -89,16 +96,31 @@ fn validate_says_that_hooks_are_off() {
     assert!(output.stdout.contains("switched off"), "{}", output.stdout);
 }
 
-/// What the project hands out has to work as it is.
+/// What the project hands out has to work as it is, once what its comments ask for is there.
 #[test]
-fn every_file_in_configs_is_valid() {
-    let configs = concat!(env!("CARGO_MANIFEST_DIR"), "/configs");
-    let files = std::fs::read_dir(configs).unwrap().map(|entry| entry.unwrap().path());
-    let files: Vec<_> = files.filter(|file| file.extension().is_some_and(|extension| extension == "toml")).collect();
-    assert!(files.len() >= 2, "{files:?}");
+fn every_file_in_configs_is_valid_and_starts() {
     let folder = Folder::with("");
-    for file in files {
-        let output = folder.hookgate(&["validate", "--config", file.to_str().unwrap()]);
-        assert_eq!(output.code, 0, "{}: {}", file.display(), output.stderr);
+    let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
+    let hooks = std::fs::read_to_string(configs.join("hooks/claude-code.json")).unwrap();
+    folder.file("hooks/claude-code.json", &hooks);
+    let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    folder.file("tls/cert.pem", &key.cert.pem());
+    folder.file("tls/key.pem", &key.signing_key.serialize_pem());
+    UsersFile::new(folder.path("users.toml")).add("ann", &Password::new("correct horse").unwrap()).unwrap();
+    assert_eq!(folder.hookgate(&["key", "add", "team-a"]).code, 0);
+
+    for name in ["minimal.toml", "claude-code.toml", "team.toml"] {
+        let file = folder.file(name, &std::fs::read_to_string(configs.join(name)).unwrap());
+        let token = ("HOOKGATE_TOKEN", "correct-token-0123456789");
+        let output = folder.hookgate_with(&[token], &["validate", "--config", file.to_str().unwrap()]);
+        assert_eq!(output.code, 0, "{name}: {}", output.stderr);
+        let environment = [token, ("HOOKGATE__SERVER__LISTEN", "127.0.0.1:0")];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let proxy = Proxy::start(Config::load(Some(&file), environment).unwrap()).unwrap();
+        assert!(TcpStream::connect(proxy.addresses()[0]).is_ok(), "{name}");
     }
+    let files = std::fs::read_dir(configs).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    // The other two are what whoever tries team.toml has made.
+    let files = files.filter(|name| name.ends_with(".toml") && !["users.toml", "keys.toml"].contains(&name.as_str()));
+    assert_eq!(files.count(), 3, "a file is not tested");
 }

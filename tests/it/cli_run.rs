@@ -86,6 +86,31 @@ fn an_address_that_is_taken_is_exit_code_1() {
 }
 
 #[test]
+fn the_greeting_says_how_to_pass_the_gate() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = Folder::with("");
+    let password = hookgate::auth::Password::new("correct horse").unwrap();
+    hookgate::auth::UsersFile::new(folder.path("users.toml")).add("ann", &password).unwrap();
+    let key = folder.hookgate(&["key", "add", "team"]).stdout;
+    let token = "correct-token-0123456789";
+    for (auth, expected) in [
+        ("mode = \"token\"", "curl -H \"authorization: Bearer $TOKEN\" http://"),
+        ("mode = \"password\"", "log in at http://"),
+        ("protect_routes = true", "ANTHROPIC_CUSTOM_HEADERS=\"x-hookgate-key: $KEY\" ANTHROPIC_BASE_URL="),
+        ("protect_routes = true", "default_headers={\"x-hookgate-key\": KEY})"),
+    ] {
+        folder.file(
+            "hookgate.toml",
+            &format!("[server]\nlisten = \"{}\"\n[auth]\n{auth}\n", listener.local_addr().unwrap()),
+        );
+        let output = folder.hookgate_with(&[("HOOKGATE_TOKEN", token)], &["run"]);
+        assert!(output.stdout.contains(expected), "{auth}: {}", output.stdout);
+        let all = output.stdout + &output.stderr;
+        assert!(!all.contains(token) && !all.contains(key.trim()), "{all}");
+    }
+}
+
+#[test]
 fn switched_off_hooks_are_said_twice() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let folder = Folder::with(&format!("[server]\nlisten = \"{}\"\n", listener.local_addr().unwrap()));

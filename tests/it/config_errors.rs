@@ -59,7 +59,6 @@ fn keys_of_features_that_do_not_exist_are_unknown() {
         "[store]\nurl = \"memory:\"",
         "[tools]\ndeny = []",
         "[hooks]\ntermination_gate = \"enforce\"",
-        "[auth]\ntoken_env = \"T\"",
         "[audit]\nretention_days = 1",
         "[connections.a]\nsigning_secret_env = \"T\"",
     ] {
@@ -81,15 +80,6 @@ fn strangers_are_kept_out_while_nobody_has_to_log_in() {
     let found = faults("[server]\ncontrol_listen = \"0.0.0.0:1\"");
     assert!(found[0].contains("server.control_listen"), "{found:?}");
     accepted("[server]\nlisten = [\"127.0.0.2:0\", \"[::1]:0\", \"[::ffff:127.0.0.1]:0\"]");
-}
-
-#[test]
-fn an_auth_mode_that_does_not_exist_yet_says_so() {
-    for mode in ["token", "password", "token+password"] {
-        let found = faults(&format!("[auth]\nmode = \"{mode}\""));
-        assert!(found.len() == 1 && found[0].contains("not part of this version yet"), "{found:?}");
-    }
-    assert!(faults("[auth]\nmode = \"open\"")[0].ends_with("found \"open\"; expected \"none\""));
 }
 
 #[test]

@@ -40,7 +40,7 @@ const LAYERS: [&[&str]; 12] = [
     &["id", "limits", "time", "error"],
     &["wire"],
     &["body", "hooks", "linger"],
-    &["upstream", "audit", "store"],
+    &["upstream", "audit", "auth", "store"],
     &["dispatch"],
     &["ledger", "callback"],
     &["intercept"],

@@ -1,9 +1,23 @@
 //! The integration tests, one binary.
 
+#[cfg(feature = "auth")]
+mod auth_gate;
+#[cfg(feature = "pingora")]
+mod auth_layer;
+#[cfg(feature = "cli")]
+mod auth_log;
+#[cfg(feature = "pingora")]
+mod auth_paths;
+#[cfg(feature = "pingora")]
+mod auth_proxy;
+#[cfg(feature = "pingora")]
+mod auth_routes;
 #[cfg(any(feature = "client", feature = "pingora"))]
 mod away;
 #[cfg(feature = "cli")]
 mod callback;
+#[cfg(feature = "cli")]
+mod cli_auth;
 #[cfg(feature = "cli")]
 mod cli_config;
 #[cfg(feature = "cli")]
@@ -14,6 +28,8 @@ mod cli_run;
 mod cli_support;
 #[cfg(feature = "cli")]
 mod cli_upstreams;
+#[cfg(feature = "config")]
+mod config_auth;
 #[cfg(feature = "config")]
 mod config_callbacks;
 #[cfg(feature = "config")]

@@ -17,8 +17,8 @@ pub(super) fn check(server: &Server, auth: AuthMode, problems: &mut Problems) {
         if address.port() != 0 && !taken.insert(**address) {
             address.reject(problems, format!("{} is listed twice", **address));
         }
-        match auth {
-            AuthMode::None => refuse_public(address, problems),
+        if auth == AuthMode::None {
+            refuse_public(address, problems);
         }
     }
 }
@@ -27,8 +27,8 @@ fn refuse_public(address: &At<SocketAddr>, problems: &mut Problems) {
     if !address.ip().to_canonical().is_loopback() {
         let message = format!(
             "{} can be reached from other machines, but [auth] mode is \"none\": anybody there could use the agents' \
-             routes and read their records. Listen on 127.0.0.1:{port} or [::1]:{port} instead, and let an SSH tunnel or \
-             a reverse proxy that authenticates its clients pass requests on to it",
+             routes and read their records. Set [auth] mode to \"token\" or \"password\" (and protect_routes = true for the \
+             routes), or listen on 127.0.0.1:{port} or [::1]:{port} instead",
             **address,
             port = address.port()
         );

@@ -1,5 +1,6 @@
 //! From what was typed to what can be used: rules between keys, files, and references.
 
+mod auth;
 mod callbacks;
 mod connections;
 mod listeners;
@@ -58,6 +59,7 @@ pub(super) fn build(root: &Root, effective: Node, around: &Surroundings<'_>, pro
         delivery,
         subagents: root.subagents.iter().map(subagent).collect(),
         connections,
+        auth: auth::resolve(&root.auth, around, problems),
         limits: limits(&root.limits, &root.hooks, root.audit.per_session),
         log: LogConfig { format: root.log.format, level: root.log.level.0 },
         effective,

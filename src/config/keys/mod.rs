@@ -14,7 +14,7 @@ use super::model::LogFormat;
 use crate::limits::Limits;
 use crate::{HooksMode, OnDeny, RouteKind};
 
-pub(super) use auth::AuthMode;
+pub(super) use auth::{Auth, AuthMode, DEFAULT_TOKEN_ENV, DEFAULT_USERS_FILE};
 pub(super) use callbacks::{Delivery, TmpHooks};
 pub(super) use text::{EnvName, Hostname, Name, PathPrefix, Pointer, TrustedHost, UpstreamUrl};
 
@@ -71,14 +71,6 @@ section! {
         cert: At<PathBuf>,
         /// The private key, a PEM file.
         key: At<PathBuf>,
-    }
-}
-
-section! {
-    /// `[auth]`
-    Auth {
-        /// How clients show who they are.
-        mode: AuthMode = "none",
     }
 }
 

@@ -74,6 +74,15 @@ checked_text!(
 );
 
 checked_text!(
+    /// The name of a cookie (RFC 6265).
+    CookieName, "the name of a cookie: letters, digits, - and _", secret: false,
+    |text| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        (!text.is_empty() && text.len() <= 64 && text.bytes().all(fits)).then(|| text.to_owned())
+    }
+);
+
+checked_text!(
     /// A host, in the form in which hosts are compared.
     Hostname, "a host name or address without scheme and port, such as \"agents.example.com\"", secret: false,
     |text| Host::parse(text).ok().map(|host| host.to_string())

@@ -1,12 +1,10 @@
 //! One-time callbacks on the proxy's listeners.
 
-use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
+use http::{HeaderValue, Request, Response, header, request};
 use pingora::Result;
 use pingora::proxy::Session;
 use tower::ServiceExt as _;
 
-use super::gateway::NO_URI;
-use super::problem::problem;
 use super::{on_demand, path, respond};
 use crate::body::Body;
 use crate::callback::{CallbackService, TmpHooks};
@@ -35,12 +33,7 @@ impl Callbacks {
     ///
     /// # Errors
     /// The client went away; see [`respond::answer`].
-    pub(super) async fn serve(&self, session: &mut Session, path: &str) -> Result<()> {
-        let Ok(uri) = Uri::try_from(path) else {
-            return respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await;
-        };
-        let mut head = session.req_header().as_owned_parts();
-        head.uri = uri;
+    pub(super) async fn serve(&self, session: &mut Session, head: request::Parts) -> Result<()> {
         let waits = respond::waits_for_continue(session);
         let (body, mut feed) = on_demand::body(session.as_downstream_mut().is_body_done());
         let answer = self.service.clone().oneshot(Request::from_parts(head, body));

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use axum::Router;
 use bytes::BytesMut;
-use http::{Request, StatusCode, Uri, request};
+use http::{HeaderValue, Request, StatusCode, Uri, header};
 use pingora::Result;
 use pingora::proxy::Session;
 use tower::ServiceExt as _;
 
-use super::gateway::NO_URI;
+use super::gateway::{NO_URI, authority};
+use super::guard::Guard;
 use super::problem::problem;
 use super::respond;
 use crate::body::Body;
@@ -19,16 +20,25 @@ const MAX_BODY: usize = 1 << 20;
 /// The longest time for it to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// Answers one request.
-pub(super) async fn serve(session: &mut Session, router: &Router, mut head: request::Parts, path: &str) -> Result<()> {
-    let Ok(uri) = Uri::try_from(path) else {
+/// Answers one request. `target` is the path that was routed, with the query: the gate and the router see the same.
+pub(super) async fn serve(session: &mut Session, router: &Router, guard: &Guard, target: &str) -> Result<()> {
+    let Ok(uri) = Uri::try_from(target) else {
         return respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await;
     };
+    let mut head = session.req_header().as_owned_parts();
+    head.uri = uri;
+    // HTTP/2 has it in the URI.
+    let host = authority(session.req_header()).and_then(|host| HeaderValue::from_str(host).ok());
+    if let (false, Some(host)) = (head.headers.contains_key(header::HOST), host) {
+        head.headers.insert(header::HOST, host);
+    }
+    if let Some(refusal) = guard.control(session, &mut head).await {
+        return respond::refuse(session, refusal).await;
+    }
     let Some(body) = read_body(session).await? else {
         let detail = format!("the control surface takes at most {MAX_BODY} bytes, within {} s", BODY_TIME.as_secs());
         return respond::refuse(session, problem(StatusCode::PAYLOAD_TOO_LARGE, &detail)).await;
     };
-    head.uri = uri;
     let request = Request::from_parts(head, axum::body::Body::from(body.freeze()));
     let response = tokio::select! {
         biased;

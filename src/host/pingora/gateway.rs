@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::callbacks::Callbacks;
 use super::counts::Counts;
+use super::guard::Guard;
 use super::passthrough::Passing;
 use super::problem::problem;
 use super::routes::{Found, Table};
@@ -38,6 +39,7 @@ pub(super) struct Gateway {
     pub(super) callbacks: Option<Callbacks>,
     pub(super) control: Router,
     pub(super) counts: Counts,
+    pub(super) guard: Guard,
     /// Tells the server, by being dropped, that no connection is left.
     pub(super) _alive: mpsc::Sender<()>,
 }
@@ -82,26 +84,34 @@ impl Gateway {
         // Before any route, and in whatever way the path is written: what is meant for a callback reaches nothing else.
         if let Some(callbacks) = self.callbacks.as_ref().filter(|callbacks| callbacks.concern(&path)) {
             context.label = "callback".into();
-            return answered(callbacks.serve(session, &path).await);
+            let Some(mut head) = head(session, &path) else {
+                return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
+            };
+            return answered(match self.guard.control(session, &mut head).await {
+                Some(refusal) => respond::refuse(session, refusal).await,
+                None => callbacks.serve(session, head).await,
+            });
         }
         let found = match self.table.find(authority(request), &path) {
-            Ok(Some(found)) => found,
-            Ok(None) => {
-                let known = self.table.describe(Mount::purpose);
-                let detail = format!("no route takes this path; this hookgate serves {known}");
-                return answered(respond::refuse(session, problem(StatusCode::NOT_FOUND, &detail)).await);
-            }
+            Ok(found) => found,
             Err(ambiguous) => {
                 return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, ambiguous.0)).await);
             }
         };
-        let (mount, rest) = match found {
-            Found::Own => {
-                context.label = "control".into();
-                let head = session.req_header().as_owned_parts();
-                return answered(control::serve(session, &self.control, head, &format!("{path}{query}")).await);
-            }
-            Found::Route { route, rest } => (route, rest),
+        if let Some(Found::Own) = found {
+            context.label = "control".into();
+            let target = format!("{path}{query}");
+            return answered(control::serve(session, &self.control, &self.guard, &target).await);
+        }
+        // Before a stranger learns which routes there are.
+        let tenant = match self.guard.route(session) {
+            Ok(tenant) => tenant,
+            Err(refusal) => return answered(respond::refuse(session, refusal).await),
+        };
+        let Some(Found::Route { route: mount, rest }) = found else {
+            let known = self.table.describe(Mount::purpose);
+            let detail = format!("no route takes this path; this hookgate serves {known}");
+            return answered(respond::refuse(session, problem(StatusCode::NOT_FOUND, &detail)).await);
         };
         context.label = mount.route.name.clone();
         let seen = if rest.is_empty() { "/" } else { rest };
@@ -124,9 +134,12 @@ impl Gateway {
             }
             Plan::Refuse(response) => answered(respond::refuse(session, response).await),
             Plan::Inspect(inspection) => {
-                let Some(head) = head(session, &format!("{seen}{query}")) else {
+                let Some(mut head) = head(session, &format!("{seen}{query}")) else {
                     return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
                 };
+                if let Some(tenant) = tenant {
+                    head.extensions.insert(tenant);
+                }
                 let upstream = Arc::new(mount.upstream.clone());
                 answered(driven::exchange(session, &self.core, inspection, head, upstream).await)
             }
@@ -167,7 +180,7 @@ fn has_path(target: &[u8]) -> bool {
     starts_with("/") || starts_with("http://") || starts_with("https://")
 }
 
-fn authority(request: &RequestHeader) -> Option<&str> {
+pub(super) fn authority(request: &RequestHeader) -> Option<&str> {
     let named = request.uri.authority().map(|authority| authority.as_str());
     named.or_else(|| request.headers.get(header::HOST).and_then(|host| host.to_str().ok()))
 }

@@ -10,6 +10,7 @@ mod driven;
 mod error;
 mod framing;
 mod gateway;
+mod guard;
 mod on_demand;
 mod passthrough;
 mod path;
@@ -49,6 +50,7 @@ pub fn serve(config: Config) -> Result<(), ServeError> {
     let server = Server::new(&config, metrics)?;
     let (stop, stopped) = watch::channel(Stop::No);
     signals::watch(&server, stop)?;
+    guard::warn(&config);
     for address in server.addresses() {
         tracing::info!(%address, tls = config.tls.is_some(), "listening");
     }

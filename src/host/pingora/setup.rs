@@ -9,6 +9,7 @@ use super::ServeError;
 use super::callbacks::Callbacks;
 use super::counts::Counts;
 use super::gateway::{Gateway, Mount};
+use super::guard::Guard;
 use super::routes::{Entry, Table};
 use super::upstream::RouteUpstream;
 use super::upstream::pool::Pool;
@@ -35,6 +36,7 @@ pub(super) struct Setup {
     core: Hookgate,
     control: Router,
     tmp_hooks: TmpHooks,
+    guard: Guard,
     readiness: Readiness,
     mounts: Vec<(RouteConfig, Arc<Mount>)>,
     sources: HookSources,
@@ -48,19 +50,23 @@ impl Setup {
         let tmp_hooks = TmpHooks::new(settings, store, TokenKey::random(), Some(transport.clone()));
         let core = core(config, transport, tmp_hooks.clone());
         let readiness = Readiness::new();
-        let control = control::router(ControlState {
+        let guard = Guard::new(config)?;
+        let mut control = control::router(ControlState {
             audit: core.audit().clone(),
             tmp_hooks: tmp_hooks.clone(),
             readiness: readiness.clone(),
             metrics,
         });
+        if let Some(gate) = guard.login() {
+            control = control.merge(control::login_router(gate.clone()));
+        }
         let pool = Arc::new(Pool::new(pool_size));
         let mut mounts = Vec::new();
         for (group, route) in (1..).zip(&config.routes) {
             let upstream = RouteUpstream::new(route, pool.clone(), group)?;
             mounts.push((route.clone(), Arc::new(Mount { route: route.route.clone(), upstream })));
         }
-        Ok(Setup { core, control, tmp_hooks, readiness, mounts, sources: config.hook_sources.clone() })
+        Ok(Setup { core, control, guard, tmp_hooks, readiness, mounts, sources: config.hook_sources.clone() })
     }
 
     /// Says whether new requests are welcome.
@@ -90,6 +96,7 @@ impl Setup {
             callbacks,
             control: self.control.clone(),
             counts: Counts::default(),
+            guard: self.guard.clone(),
             _alive: alive,
         }
     }

@@ -14,6 +14,8 @@ use crate::{Hookgate, Route};
 /// 2. Requests that need no inspection are passed on as they come, bodies of any size included.
 /// 3. A refusal is a response, never an error; errors are the inner service's own.
 /// 4. The request's address is not changed. The layer does not route.
+/// 5. Whose request it is, is said by a [`Tenant`](crate::Tenant) in its extensions, which a service in front sets once it has
+///    authenticated its client. Without one all requests are of one tenant, and whoever names a session's id is in it.
 ///
 /// ```
 /// use hookgate::{Body, HookLayer, Hookgate, Route};
