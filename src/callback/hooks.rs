@@ -255,3 +255,47 @@ impl fmt::Debug for TmpHooks {
         f.debug_struct("TmpHooks").field("settings", &self.inner.settings).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::store::MemoryStore;
+
+    fn hooks(sweep_interval: Duration) -> TmpHooks {
+        let mut settings = Settings::default();
+        settings.sweep_interval = sweep_interval;
+        TmpHooks::new(settings, Arc::new(MemoryStore::new()), TokenKey::random(), None)
+    }
+
+    #[tokio::test]
+    async fn sweeping_ends_with_its_owner() {
+        let hooks = hooks(Duration::from_secs(3600));
+        let sweeping = tokio::spawn(hooks.sweeping());
+        tokio::task::yield_now().await;
+        assert!(!sweeping.is_finished());
+        drop(hooks);
+        sweeping.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn sweeping_ends_when_it_is_closed_and_does_not_begin_without_a_pause() {
+        let closed = hooks(Duration::from_secs(3600));
+        let sweeping = closed.sweeping();
+        closed.close();
+        sweeping.await;
+        hooks(Duration::ZERO).sweeping().await;
+    }
+
+    #[tokio::test]
+    async fn nothing_that_is_shown_has_the_secret() {
+        let settings = Settings::default().base_url("https://a.example").unwrap();
+        let hooks = TmpHooks::new(settings, Arc::new(MemoryStore::new()), TokenKey::random(), None);
+        let session = SessionKey { tenant: "default".into(), session: "s".into() };
+        let hook = hooks.issue(&session, None, None).await.unwrap();
+        let listed = hooks.list(&session, None, 9).await.unwrap();
+        let shown = format!("{hook:?} {hooks:?} {:?} {listed:?}", hooks.service());
+        assert!(!shown.contains(&hook.token), "{shown}");
+    }
+}

@@ -5,6 +5,7 @@
 mod body;
 mod contract;
 mod controller;
+mod full;
 mod inbox;
 mod payload;
 mod proxy;
