@@ -7,7 +7,7 @@ import anthropic
 import pytest
 import servers
 import trustme
-from conftest import Hookgate, hook
+from gateway import Hookgate, hook
 from servers import Message
 
 TOOLS = [
