@@ -92,7 +92,12 @@ class Claude:
         return process
 
     def ask(self, prompt: str, *args: str, **fields) -> Run:
-        process = self.start(prompt, *args, **fields)
+        self.start(prompt, *args, **fields)
+        return self.end()
+
+    def end(self) -> Run:
+        """Waits for the run that was started last."""
+        process = self.processes[-1]
         try:
             out, err = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
@@ -171,7 +176,8 @@ class Terminal:
         """Types a line and sends it, as soon as the client has shown it."""
         self.rests()
         self.child.send(line)
-        self.shows(f"❯ {line}" if not line.startswith("/") else f"❯\xa0{line}")
+        # The space of the line that is typed into is not the one of what was sent.
+        self.shows(f"❯\xa0{line}")
         self.child.send("\r")
 
     def press(self, key: str):
