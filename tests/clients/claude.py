@@ -138,6 +138,8 @@ class Terminal:
     def __init__(self, claude: Claude, args: list[str]):
         self.screen = pyte.Screen(self.COLUMNS, self.ROWS)
         self.lock = threading.Lock()
+        #: The screen as text, until it changes: to read it out is slow.
+        self.read_out: str | None = None
         self.child = pexpect.spawn(
             str(CLAUDE),
             args,
@@ -160,10 +162,13 @@ class Terminal:
                 return
             with self.lock:
                 stream.feed(piece)
+                self.read_out = None
 
     def text(self) -> str:
         with self.lock:
-            return "\n".join(line.rstrip() for line in self.screen.display if line.strip())
+            if self.read_out is None:
+                self.read_out = "\n".join(line.rstrip() for line in self.screen.display if line.strip())
+            return self.read_out
 
     def shows(self, *texts: str):
         for text in texts:

@@ -30,6 +30,10 @@ EVENTS = (
 )
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: waits for long, and computes little")
+
+
 def pytest_report_header():
     if not CLAUDE.exists():
         return f"SKIPPING EVERYTHING HERE: {CLAUDE} is missing, `make test-clients` installs it"

@@ -26,11 +26,15 @@ def opened():
 
 @pytest.fixture(params=["http", "tls"])
 def setup(request, tmp_path, opened, authority):
-    """setup(decide, *script) -> (hookgate, model, policy), over plain HTTP and over TLS on both sides."""
+    """setup(decide, *script) -> (hookgate, model, policy), over plain HTTP and over TLS on both sides.
+
+    The script is of messages, or one function that starts a model with what it is told of TLS.
+    """
     tls = authority if request.param == "tls" else None
 
     def start(decide, *script, events=("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")):
-        model = opened(servers.model(*script, tls=tls.server if tls else None))
+        context = tls.server if tls else None
+        model = opened(script[0](context) if callable(script[0]) else servers.model(*script, tls=context))
         policy = opened(servers.policy(decide))
         url = policy.url.replace("localhost", "127.0.0.1") + "/hooks"
         hooks = {event: [hook(f"policy-{event}", url)] for event in events}
