@@ -34,11 +34,13 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: waits for long, and computes little")
 
 
-def pytest_report_header():
+def pytest_terminal_summary(terminalreporter):
+    """Which client it was, or that it was none: also of a quiet run."""
     if not CLAUDE.exists():
-        return f"SKIPPING EVERYTHING HERE: {CLAUDE} is missing, `make test-clients` installs it"
+        terminalreporter.section("EVERYTHING WITH CLAUDE CODE WAS SKIPPED: `make test-clients` installs it", red=True)
+        return
     version = subprocess.run([CLAUDE, "--version"], capture_output=True, text=True, timeout=60).stdout.strip()
-    return f"client: {version}"
+    terminalreporter.write_line(f"client: {version}")
 
 
 def pytest_collection_modifyitems(items):
