@@ -185,6 +185,13 @@ class Terminal:
         self.shows(f"❯\xa0{line}")
         self.child.send("\r")
 
+    def type_ahead(self, line: str):
+        """Types a line and sends it while the client is at work: it keeps it for later."""
+        self.child.send(line)
+        self.shows(f"❯\xa0{line}")
+        self.child.send("\r")
+        self.shows("queued messages")
+
     def press(self, key: str):
         self.child.send(key)
 

@@ -282,6 +282,63 @@ def test_a_person_interrupts_while_a_hook_is_asked(setup):
     assert test.claude.wrote() == {} and b"toolu_1" not in test.got()[1]
 
 
+def test_a_prompt_is_typed_while_the_agent_works(setup):
+    """The client sends it beside the next results, and not as a message of the user: it is a prompt all the same."""
+    typed = threading.Event()
+
+    def decide(asked):
+        prompt = asked["detail"].get("prompt", "")
+        if asked["event"] == "PreToolUse":
+            typed.wait(25)
+        if asked["event"] == "UserPromptSubmit" and "hunter2" in prompt:
+            return {"outcome": "deny", "reason": "no passwords, please"}
+        if asked["event"] == "UserPromptSubmit" and "production" in prompt:
+            return {"outcome": "modify", "replacement": prompt.replace("production", "staging")}
+        return {"outcome": "pass"}
+
+    test = setup(
+        decide,
+        plays(
+            Message("msg_1", bash("toolu_1", "echo one > a.txt")),
+            Message("msg_2", "It goes to staging."),
+            Message("msg_3", bash("toolu_2", "echo two > b.txt")),
+            Message("msg_4", "Nothing was said."),
+        ),
+        timeoutMs=30000,
+    )
+
+    def say(prompt: str, meanwhile: str):
+        asked = len(test.asked("PreToolUse"))
+        terminal.type(prompt)
+        eventually(lambda: len(test.asked("PreToolUse")) > asked, "a call")
+        terminal.type_ahead(meanwhile)
+        typed.set()
+
+    terminal = test.claude.open()
+    say("Write the first.", "and deploy to production")
+    terminal.shows("It goes to staging.")
+    terminal.rests()
+    typed.clear()
+    say("Write the second.", "my password is hunter2")
+    terminal.shows("no passwords, please")
+    terminal.type("What did I say?")
+    terminal.shows("Nothing was said.")
+    assert terminal.leave() == 0
+    assert test.claude.wrote() == {"a.txt": "one", "b.txt": "two"}
+
+    sent, got = test.sent(), test.got()
+    assert len(sent) == 5 and len(got) == 4
+    assert b"production" in sent[1] and b"hunter2" in sent[4]
+    for body in got:
+        assert b"production" not in body and b"hunter2" not in body and b"no passwords" not in body
+    assert got[1] == sent[1].replace(b"production", b"staging")
+    is_kept(got)
+    assert set(results(json.loads(got[3]))) == {"toolu_1", "toolu_2"}
+    prompts = [asked["detail"]["prompt"] for asked in test.asked("UserPromptSubmit")]
+    for prompt in ("deploy to production", "my password is hunter2"):
+        assert sum(prompt in each for each in prompts) == 1
+
+
 CALL = Message("msg_1", "Hm.", bash("toolu_1", "echo ran > a.txt"))
 FAILURES = {
     "400": [refuses(400, "invalid_request_error")],
