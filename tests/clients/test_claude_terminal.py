@@ -339,6 +339,31 @@ def test_a_prompt_is_typed_while_the_agent_works(setup):
         assert sum(prompt in each for each in prompts) == 1
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="for models up to Sonnet 4.6 and Haiku 4.5 the client puts such a prompt into the text of a tool's result",
+)
+def test_a_prompt_is_typed_while_the_agent_works_with_an_older_model(setup):
+    typed = threading.Event()
+
+    def decide(asked):
+        if asked["event"] == "PreToolUse":
+            typed.wait(25)
+        denied = "hunter2" in asked["detail"].get("prompt", "")
+        return {"outcome": "deny", "reason": "no passwords, please"} if denied else {"outcome": "pass"}
+
+    script = plays(Message("msg_1", bash("toolu_1", "echo one > a.txt")), Message("msg_2", "It is done."))
+    test = setup(decide, script, timeoutMs=30000)
+    terminal = test.claude.open("--model", "claude-sonnet-4-5")
+    terminal.type("Write it.")
+    eventually(lambda: test.asked("PreToolUse"), "a call")
+    terminal.type_ahead("my password is hunter2")
+    typed.set()
+    eventually(lambda: len(test.sent()) == 2 and test.asked("Stop"), "the end of the turn")
+    assert b"hunter2" in test.sent()[1]
+    assert all(b"hunter2" not in body for body in test.got())
+
+
 CALL = Message("msg_1", "Hm.", bash("toolu_1", "echo ran > a.txt"))
 FAILURES = {
     "400": [refuses(400, "invalid_request_error")],

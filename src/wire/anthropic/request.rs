@@ -110,7 +110,7 @@ fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonErro
     let Some(mut role) = role else {
         return Err(JsonError { what: "a message has no role", offset: span.start });
     };
-    // Only the user's own words need a decision, but where they begin and end in the text is not told safely.
+    // The whole text is taken for the prompt: the client joins its additions, and where the user's words end is not told.
     if role == Role::System && reminders && parts.iter().any(|part| is_typed_ahead(cursor.text(), part)) {
         role = Role::User;
     }
