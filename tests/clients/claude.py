@@ -171,8 +171,10 @@ class Terminal:
             return self.read_out
 
     def shows(self, *texts: str):
-        for text in texts:
-            eventually(lambda: text in self.text(), lambda: f"{text!r} on the screen, which is\n{self.text()}")
+        def missing():
+            return [text for text in texts if text not in self.text()]
+
+        eventually(lambda: not missing(), lambda: f"{missing()} on the screen, which is\n{self.text()}")
 
     def hides(self, text: str):
         eventually(lambda: text not in self.text(), lambda: f"{text!r} off the screen, which is\n{self.text()}")

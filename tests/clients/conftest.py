@@ -126,6 +126,4 @@ def setup(tmp_path, opened):
 def each_setup(request, tmp_path, opened, authority):
     """setup(decide, model) -> Setup, over plain HTTP, and over TLS with a private authority on both sides."""
     tls = authority if request.param == "tls" else None
-    return lambda decide, model, **fields: Setup(
-        tmp_path, opened, decide, model(tls and tls.server), tls=tls, **fields
-    )
+    return lambda decide, model, **fields: Setup(tmp_path, opened, decide, model(tls and tls.server), tls=tls, **fields)

@@ -85,6 +85,11 @@ def results(body: dict) -> dict[str, dict]:
     return {block["tool_use_id"]: block for block in blocks(body, "tool_result")}
 
 
+def failed(body: bytes) -> set[str]:
+    """The calls whose results say that they failed."""
+    return {id for id, result in results(json.loads(body)).items() if result.get("is_error")}
+
+
 def plain(value):
     """Without what a client moves or reshapes from request to request: cache marks, and single texts as blocks."""
     if isinstance(value, list):
@@ -100,6 +105,12 @@ def plain(value):
 def turns(body: bytes) -> list:
     """The conversation as it is compared from request to request: without what the client adds as `system`."""
     return [each for each in plain(json.loads(body)["messages"]) if each["role"] != "system"]
+
+
+def is_kept(bodies: list[bytes]):
+    """Each conversation that the model got begins with the one before."""
+    for before, after in zip(bodies, bodies[1:]):
+        assert turns(after)[: len(turns(before))] == turns(before)
 
 
 def without(body: bytes, *ids: str) -> bytes:

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 from claude import eventually
-from conversation import bash, blocks, decide, plays, results, turns, without
-from scripts import Open
+from conversation import bash, blocks, decide, failed, plays, results, turns, without
+from scripts import Open, stays
 from servers import Message
 
 PLACES = {"first": "toolu_1", "middle": "toolu_2", "last": "toolu_3"}
@@ -45,7 +45,7 @@ def test_three_calls_at_once_of_which_one_is_denied(each_setup, place):
     assert calls[rewritten]["input"]["command"] == "echo rewritten > b.txt"
     assert bash(denied, commands[denied])[2].encode() in got[1]
     told = results(json.loads(got[1]))
-    assert {id for id, result in told.items() if result.get("is_error")} == {denied}
+    assert failed(got[1]) == {denied}
     assert "this file is not for you" in json.dumps(told[denied]["content"]) and len(told) == 3
 
     # Turns later, and from another process: the model sees what it saw, and whatever else was sent.
@@ -171,8 +171,7 @@ def test_denied_calls_are_in_the_history_of_a_resumed_session(setup):
     assert run.code == 0 and run.text == "Yes." and run.result["session_id"] == session, run.err
     assert b"toolu_2" not in test.sent()[-1] and b"toolu_3" not in test.sent()[-1]
     before, after = test.got()[2], test.got()[3]
-    denied = {id for id, result in results(json.loads(after)).items() if result.get("is_error")}
-    assert denied == {"toolu_2", "toolu_3"}
+    assert failed(after) == {"toolu_2", "toolu_3"}
     # What the model saw of this turn before, it sees again.
     assert turns(after)[: len(turns(before))] == turns(before)
     assert len(test.asked("PreToolUse")) == 3
@@ -188,9 +187,8 @@ def test_a_client_that_is_killed_ends_what_was_asked_for_it(each_setup):
         return {"outcome": "pass"}
 
     answer = Open(Message("msg_1", "On it.", bash("toolu_1", "echo one > a.txt")).events()[:-2])
-    open_answer = lambda headers, body: (200, "text/event-stream", answer)  # noqa: E731
     # Without the tap, so that it is the client's own end of the connection that hookgate sees.
-    test = each_setup(pending, plays(open_answer), tapped=False, timeoutMs=30000)
+    test = each_setup(pending, plays(stays(answer)), tapped=False, timeoutMs=30000)
     try:
         process = test.claude.start("Write it.")
         assert asked_about.wait(60)

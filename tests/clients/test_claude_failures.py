@@ -40,14 +40,14 @@ FAILURES = {
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_failing_model_looks_as_it_does_without_hookgate(setup, tmp_path, opened, name):
     """The result, how many requests there are and which ask for a stream: as in a run straight to the model."""
-    model = opened(scripted(FAILURES[name]))
-    alone = opened(Claude(tmp_path / "alone", model.url))
+    failing = opened(scripted(FAILURES[name]))
+    alone = opened(Claude(tmp_path / "alone", failing.url))
     test = setup(decide, lambda tls: scripted(FAILURES[name], tls))
     came = []
     for claude in (alone, test.claude):
         claude.env["CLAUDE_CODE_MAX_RETRIES"] = "2"
         claude.start("Hi.")
-    for claude, model in ((alone, model), (test.claude, test.model)):
+    for claude, model in ((alone, failing), (test.claude, test.model)):
         run = claude.end()
         fields = ("is_error", "result", "num_turns", "terminal_reason", "api_error_status")
         seen = {field: run.result.get(field) for field in fields}

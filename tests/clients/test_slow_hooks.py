@@ -127,9 +127,7 @@ def test_hooks_that_take_45_seconds(tmp_path, opened, authority):
         tls = authority if transport == "tls" else None
         folder = tmp_path / name.replace(" ", "-")
         case(
-            lambda decide, model, **fields: Setup(
-                folder, opened, decide, model(tls and tls.server), tls=tls, **fields
-            )
+            lambda decide, model, **fields: Setup(folder, opened, decide, model(tls and tls.server), tls=tls, **fields)
         )
 
     with concurrent.futures.ThreadPoolExecutor(len(CASES)) as together:

@@ -79,6 +79,11 @@ class Open:
             self.gone.set()
 
 
+def stays(answer: Open):
+    """Answers with a stream that does not end."""
+    return lambda headers, body: (200, "text/event-stream", answer)
+
+
 def scripted(answers: list, tls=None) -> Server:
     """The answers one after another; the last one from then on."""
     return Server(lambda number, headers, body: answers[min(number, len(answers) - 1)](headers, body), tls)

@@ -18,7 +18,10 @@ class Quiet(ThreadingHTTPServer):
 
 
 class Server:
-    """Answers each POST with `answer(number, headers, body)` -> (status, content type, [bytes, ...], {header: value})."""
+    """Answers each POST with `answer(number, headers, body)` -> (status, content type, [bytes, ...]).
+
+    A fourth value may hold more headers.
+    """
 
     def __init__(self, answer, tls: ssl.SSLContext | None = None):
         self.requests: list[tuple[str, dict[str, str], bytes]] = []

@@ -6,8 +6,8 @@ import time
 import anthropic
 import pytest
 from gateway import PATIENCE
-from scripts import OVERLOADED, Open, cuts, refuses, says, scripted
-from servers import Message, Server
+from scripts import OVERLOADED, Open, cuts, refuses, says, scripted, stays
+from servers import Message
 from test_sdk import TOOLS, ask
 
 STREAMED = pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
@@ -127,8 +127,7 @@ def test_a_client_that_leaves_ends_what_was_asked_for_it(setup, when):
 
     events = CALL.events()
     answer = Open(events[:3] if when.endswith("text") else events[:-2])
-    started = lambda tls: Server(lambda number, headers, body: (200, "text/event-stream", answer), tls)  # noqa: E731
-    hookgate, model, policy = setup(pending, started, timeoutMs=30000)
+    hookgate, model, policy = setup(pending, lambda tls: scripted([stays(answer)], tls), timeoutMs=30000)
     try:
         with hookgate.client().messages.stream(
             model="claude-test", max_tokens=1024, messages=[{"role": "user", "content": "Hi."}], tools=TOOLS
