@@ -123,8 +123,14 @@ AT_ONCE = pytest.param(
 
 @pytest.mark.parametrize("between", [pytest.param("Thank you.", id="later"), AT_ONCE])
 def test_what_was_denied_is_not_in_what_is_summed_up(setup, between):
+    def never_ends(asked):
+        """A summary is no end of a turn: this is not asked about it."""
+        if asked["event"] == "Stop" and "<summary>" in asked["detail"]["response"]:
+            return {"outcome": "continue", "reason": "run the tests first"}
+        return decide(asked)
+
     test = setup(
-        decide,
+        never_ends,
         plays(
             Message("msg_1", bash("toolu_1", "echo one > a.txt"), bash("toolu_2", "echo denied > b.txt")),
             Message("msg_2", "The first is written."),
@@ -151,6 +157,7 @@ def test_what_was_denied_is_not_in_what_is_summed_up(setup, between):
     terminal.shows("As was said.")
     assert terminal.leave() == 0
     assert "A file was written." in json.dumps(turns(test.got()[-1])[0])
+    assert all("<summary>" not in stop["detail"]["response"] for stop in test.asked("Stop"))
     assert all(b"hunter2" not in body and b"no passwords" not in body for body in test.got())
 
 
