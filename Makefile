@@ -9,6 +9,9 @@ ARGS ?=
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 VENV = .venv
 CLIENTS = tests/clients
+# Tests beside each other: most of what they do is to wait.
+WORKERS ?= 3
+PYTEST = HOOKGATE_BIN=$(abspath $(TARGET))/debug/hookgate $(VENV)/bin/python -m pytest -q -p no:cacheprovider -n $(WORKERS)
 
 .PHONY: run demo test test-rust test-python test-clients bench setup
 
@@ -25,17 +28,22 @@ test-rust: setup
 
 test-python: setup $(VENV)/ready
 	$(CARGO) build --all-features --bin hookgate
-	HOOKGATE_BIN=$(abspath $(TARGET))/debug/hookgate $(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/python
+	$(PYTEST) tests/python
 
 # Compares hookgate with a bare pingora proxy; takes about four minutes and writes BENCHMARKS.md.
 bench: setup
 	$(CARGO) build --release --features full --bin hookgate --example compare --example floor_proxy
 	$(TARGET)/release/examples/compare
 
-# Real agent programs from npm, with a model that is scripted. Not a part of `make test`: it downloads 240 MB.
-test-clients: setup $(VENV)/ready $(CLIENTS)/node_modules/ready
+# Real clients with a model that is scripted: agent programs from npm and the SDK of `make test-python`. Not a part of
+# `make test`: it downloads 240 MB. `make test-clients ARGS="-k terminal"` runs some of them.
+test-clients: setup $(VENV)/ready $(CLIENTS)/node_modules/ready $(VENV)/terminals-ready
 	$(CARGO) build --all-features --bin hookgate
-	HOOKGATE_BIN=$(abspath $(TARGET))/debug/hookgate $(VENV)/bin/python -m pytest -q -rsx -p no:cacheprovider $(CLIENTS) $(ARGS)
+	$(PYTEST) -rsx tests/python $(CLIENTS) $(ARGS)
+
+$(VENV)/terminals-ready: $(VENV)/ready $(CLIENTS)/requirements.txt
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(CLIENTS)/requirements.txt
+	@touch $@
 
 $(CLIENTS)/node_modules/ready: $(CLIENTS)/package.json $(CLIENTS)/package-lock.json
 	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 20 or later and try again."; exit 1; }

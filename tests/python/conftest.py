@@ -1,154 +1,15 @@
-"""Starts the built `hookgate` binary between the SDK and scripted servers."""
+"""What the tests of the SDK begin with."""
 
-import json
-import os
-import pathlib
-import socket
-import ssl
-import subprocess
-import time
-import urllib.error
-import urllib.request
-
-import anthropic
 import pytest
-import trustme
+import servers
+from gateway import Authority, Hookgate, hook
 
-ROOT = pathlib.Path(__file__).parents[2]
-#: The longest that anything here is waited for, in seconds.
-PATIENCE = 30
-
-
-def binary() -> str:
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    found = pathlib.Path(os.environ.get("HOOKGATE_BIN", target / "debug" / "hookgate"))
-    assert found.exists(), f"{found} is missing: build it first (make test does)"
-    return str(found)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
-class Authority:
-    """A private CA that this machine does not trust."""
-
-    def __init__(self, folder: pathlib.Path):
-        ca = trustme.CA()
-        self.ca_file = folder / "ca.pem"
-        ca.cert_pem.write_to_path(str(self.ca_file))
-        certificate = ca.issue_cert("localhost", "127.0.0.1")
-        self.cert_file, self.key_file = folder / "cert.pem", folder / "key.pem"
-        certificate.private_key_pem.write_to_path(str(self.key_file))
-        for at, pem in enumerate(certificate.cert_chain_pems):
-            pem.write_to_path(str(self.cert_file), append=at > 0)
-        self.server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self.server.load_cert_chain(self.cert_file, self.key_file)
-        self.client = ssl.create_default_context(cafile=str(self.ca_file))
+EVENTS = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
 
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory) -> Authority:
     return Authority(tmp_path_factory.mktemp("ca"))
-
-
-class Hookgate:
-    """A running proxy with one route to a model."""
-
-    def __init__(
-        self,
-        folder: pathlib.Path,
-        model_url: str,
-        hooks: dict,
-        authority: Authority | None = None,
-        ca_file: pathlib.Path | None = None,
-    ):
-        self.port = free_port()
-        (folder / "hooks.json").write_text(json.dumps({"version": 1, "hooks": hooks}))
-        tls = f'tls = {{ cert = "{authority.cert_file}", key = "{authority.key_file}" }}' if authority else ""
-        ca = f'ca_file = "{ca_file}"' if ca_file else ""
-        (folder / "hookgate.toml").write_text(
-            f"""
-            [server]
-            listen = ["127.0.0.1:{self.port}"]
-            shutdown_grace = "1s"
-            {tls}
-
-            [hooks]
-            documents = ["hooks.json"]
-            allowed_hosts = ["127.0.0.1"]
-            allow_insecure_loopback = true
-
-            [[routes]]
-            name = "anthropic"
-            kind = "model"
-            path_prefix = "/anthropic"
-            upstream = "{model_url}"
-            {ca}
-            """
-        )
-        self.origin = f"{'https' if authority else 'http'}://localhost:{self.port}"
-        self.url = f"{self.origin}/anthropic"
-        self.context = authority.client if authority else None
-        self.log = open(folder / "hookgate.log", "w+b")
-        self.process = subprocess.Popen(
-            [binary(), "run", "--config", str(folder / "hookgate.toml")],
-            stdin=subprocess.DEVNULL,
-            stdout=self.log,
-            stderr=subprocess.STDOUT,
-            env={"PATH": os.environ["PATH"]},
-        )
-        self.wait()
-
-    def wait(self):
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                self.get("/healthz")
-                return
-            except (OSError, urllib.error.URLError):
-                time.sleep(0.05)
-        self.close()
-        raise AssertionError(f"hookgate did not start:\n{self.output()}")
-
-    def get(self, path: str) -> bytes:
-        with urllib.request.urlopen(self.origin + path, timeout=PATIENCE, context=self.context) as answer:
-            return answer.read()
-
-    def audit(self) -> list[dict]:
-        return json.loads(self.get("/hookgate/v1/sessions/sdk/hooks"))["items"]
-
-    def output(self) -> str:
-        self.log.flush()
-        return (pathlib.Path(self.log.name)).read_text(errors="replace")
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait(PATIENCE)
-                raise
-
-    def client(self, sent: list[bytes] | None = None) -> anthropic.Anthropic:
-        """The official SDK, pointed here. `sent` collects the bodies that it sends."""
-        hooks = {"request": [lambda request: sent.append(request.content)]} if sent is not None else {}
-        verify = {"verify": self.context} if self.context else {}
-        return anthropic.Anthropic(
-            api_key="sk-test",
-            base_url=self.url,
-            timeout=PATIENCE,
-            max_retries=0,
-            default_headers={"x-hookgate-session": "sdk"},
-            http_client=anthropic.DefaultHttpxClient(event_hooks=hooks, trust_env=False, **verify),
-        )
-
-
-def hook(id: str, url: str, **fields) -> dict:
-    return {"id": id, "type": "http", "url": url, **fields}
 
 
 @pytest.fixture
@@ -167,16 +28,19 @@ def opened():
 
 @pytest.fixture(params=["http", "tls"])
 def setup(request, tmp_path, opened, authority):
-    """setup(decide, *script) -> (hookgate, model, policy), over plain HTTP and over TLS on both sides."""
-    import servers
+    """setup(decide, *script) -> (hookgate, model, policy), over plain HTTP and over TLS on both sides.
 
+    The script is of messages, or one function that starts a model with what it is told of TLS. The fields are those of
+    each handler.
+    """
     tls = authority if request.param == "tls" else None
 
-    def start(decide, *script, events=("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")):
-        model = opened(servers.model(*script, tls=tls.server if tls else None))
+    def start(decide, *script, **fields):
+        context = tls.server if tls else None
+        model = opened(script[0](context) if callable(script[0]) else servers.model(*script, tls=context))
         policy = opened(servers.policy(decide))
         url = policy.url.replace("localhost", "127.0.0.1") + "/hooks"
-        hooks = {event: [hook(f"policy-{event}", url)] for event in events}
+        hooks = {event: [hook(f"policy-{event}", url, **fields)] for event in EVENTS}
         return opened(Hookgate(tmp_path, model.url, hooks, tls, tls and tls.ca_file)), model, policy
 
     return start

@@ -2,12 +2,26 @@
 
 import json
 import ssl
+import sys
 import threading
+import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+class Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, address):
+        """Clients that are gone are what some tests are about; anything else is a fault of the script."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            traceback.print_exc()
+
+
 class Server:
-    """Answers each POST with `answer(number, headers, body)` -> (status, content type, [bytes, ...])."""
+    """Answers each POST with `answer(number, headers, body)` -> (status, content type, [bytes, ...]).
+
+    A fourth value may hold more headers.
+    """
 
     def __init__(self, answer, tls: ssl.SSLContext | None = None):
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
@@ -26,9 +40,11 @@ class Server:
                 with lock:
                     number = len(requests)
                     requests.append((self.path, headers, body))
-                status, content_type, pieces = answer(number, headers, body)
+                status, content_type, pieces, *more = answer(number, headers, body)
                 self.send_response(status)
                 self.send_header("content-type", content_type)
+                for name, value in more[0].items() if more else ():
+                    self.send_header(name, value)
                 if len(pieces) == 1:
                     self.send_header("content-length", str(len(pieces[0])))
                     self.end_headers()
@@ -52,8 +68,7 @@ class Server:
             def log_message(self, *args):
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
+        self.server = Quiet(("127.0.0.1", 0), Handler)
         if tls is not None:
             self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         self.scheme = "http" if tls is None else "https"

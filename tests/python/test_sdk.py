@@ -7,7 +7,7 @@ import anthropic
 import pytest
 import servers
 import trustme
-from conftest import Hookgate, hook
+from gateway import Hookgate, hook
 from servers import Message
 
 TOOLS = [
@@ -145,9 +145,7 @@ def test_what_passes_keeps_its_bytes(setup, streamed):
 def test_the_tool_runner_keeps_its_history_on_the_server(setup):
     hookgate, model, policy = setup(
         decide,
-        Message(
-            "msg_1", ("toolu_1", "read", '{"path": "a.txt"}'), ("toolu_2", "remove", '{"path": "a.txt"}')
-        ),
+        Message("msg_1", ("toolu_1", "read", '{"path": "a.txt"}'), ("toolu_2", "remove", '{"path": "a.txt"}')),
         Message("msg_2", ("toolu_3", "remove", '{"path": "b.txt"}')),
         Message("msg_3", "Given up."),
     )

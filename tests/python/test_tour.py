@@ -7,7 +7,7 @@ import sys
 import time
 
 import servers
-from conftest import PATIENCE, ROOT, Hookgate, free_port
+from gateway import PATIENCE, ROOT, Hookgate
 from servers import Message
 from test_sdk import run_loop
 
@@ -40,6 +40,11 @@ def test_the_example_policy_with_the_ready_made_hooks(tmp_path, opened):
     finally:
         policy.terminate()
         policy.wait(PATIENCE)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
 
 
 def wait_for(port: int):

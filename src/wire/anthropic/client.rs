@@ -2,9 +2,12 @@
 
 use http::{HeaderMap, Method};
 
-use crate::wire::conversation::Conversation;
-use crate::wire::json::pointer;
+use crate::wire::conversation::{Conversation, Message, Role};
+use crate::wire::json::{Str, pointer};
 use crate::wire::protocol::{Protocol, Surface};
+
+/// How Claude Code's request for a summary of the conversation begins. It has no other mark.
+const SUMMARY: &[u8] = b"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.";
 
 /// Tells a path of this protocol's API; `None` when it is not known to carry no prompts or calls.
 pub fn surface(method: &Method, path: &str) -> Option<Surface> {
@@ -40,14 +43,46 @@ pub fn session_in_user_id(conversation: &Conversation) -> Option<String> {
     serde_json::from_slice(span.of(user.as_bytes())).ok().filter(|id: &String| !id.is_empty())
 }
 
-/// Whether this is a request beside the agent's conversation: a title for it, for example.
+/// Whether this is a request beside the agent's conversation: a title for it, or a summary of it.
 pub fn is_side(conversation: &Conversation, headers: &HeaderMap) -> bool {
-    conversation.structured_only && is_claude_code(headers)
+    (conversation.structured_only || asks_for_summary(conversation)) && is_claude_code(headers)
+}
+
+/// Whether Claude Code wants to go on from a summary. What the model answers is no end of a turn: sent back to work, it
+/// would spoil the summary.
+fn asks_for_summary(conversation: &Conversation) -> bool {
+    let users = conversation.since_last_answer().iter().filter(|message| message.role == Role::User);
+    users.flat_map(Message::texts).any(|text| Str::at(&conversation.text, text).raw().starts_with(SUMMARY))
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http::HeaderValue;
+
     use super::*;
+    use crate::wire::anthropic::parse;
+
+    #[test]
+    fn a_summary_of_the_conversation_is_beside_it() {
+        let mut claude = HeaderMap::new();
+        claude.insert("x-claude-code-session-id", HeaderValue::from_static("s"));
+        claude.insert("user-agent", HeaderValue::from_static("claude-cli/2.1.197 (external, cli)"));
+        let side = |messages: &str, headers: &HeaderMap| {
+            let body = format!(r#"{{"messages":[{messages}],"tools":[{{"name":"Bash"}}]}}"#);
+            is_side(&parse(&Bytes::from(body), true).unwrap(), headers)
+        };
+        let results = r#"{"type":"tool_result","tool_use_id":"t","content":"out"}"#;
+        let asked =
+            r#"{"type":"text","text":"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\nYour task …"}"#;
+        let asks = format!(r#"{{"role":"user","content":[{results},{asked}]}}"#);
+        assert!(side(&asks, &claude));
+        assert!(!side(&asks, &HeaderMap::new()));
+        assert!(!side(
+            &format!(r#"{asks},{{"role":"assistant","content":"So."}},{{"role":"user","content":"hi"}}"#),
+            &claude
+        ));
+    }
 
     #[test]
     fn paths_are_compared_whole() {

@@ -11,8 +11,12 @@ const CLIENT_TOOL_TYPES: [&str; 4] = ["bash_", "text_editor_", "computer_", "mem
 /// How `<system-reminder>` parts, which Claude Code adds to its user messages, begin.
 const REMINDER: &[u8] = b"<system-reminder>";
 
-/// Reads a request. `reminders` says that the client is known to add `<system-reminder>` parts of its own: only then are
-/// they told apart from the prompt.
+/// What Claude Code writes before a prompt that its user typed while it worked. It sends such a prompt beside the next
+/// results, as an instruction of the role `system`.
+const TYPED_AHEAD: &[u8] = b"The user sent a new message while you were working:";
+
+/// Reads a request. `reminders` says that the client is known to add `<system-reminder>` parts of its own, and to send
+/// prompts as instructions: only then are they told apart.
 ///
 /// Members that are read here must not stand twice in their object, since the provider might read the other one.
 ///
@@ -103,9 +107,13 @@ fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonErro
             cursor.skip().map(drop)
         }
     })?;
-    let Some(role) = role else {
+    let Some(mut role) = role else {
         return Err(JsonError { what: "a message has no role", offset: span.start });
     };
+    // The whole text is taken for the prompt: the client joins its additions, and where the user's words end is not told.
+    if role == Role::System && reminders && parts.iter().any(|part| is_typed_ahead(cursor.text(), part)) {
+        role = Role::User;
+    }
     // The client's own additions are user parts only: an answer that begins like one is an answer.
     if role != Role::User {
         for part in &mut parts {
@@ -115,6 +123,10 @@ fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonErro
         }
     }
     Ok(Message { span, role, content, plain, parts })
+}
+
+fn is_typed_ahead(text: &[u8], part: &Part) -> bool {
+    matches!(part.kind, PartKind::Text(span) if memchr::memmem::find(span.of(text), TYPED_AHEAD).is_some())
 }
 
 fn text_kind(string: Str<'_>, reminders: bool) -> PartKind {
@@ -315,6 +327,22 @@ mod tests {
         assert_eq!(request.since_last_answer().len(), 2);
         let stream = request.members.iter().find(|member| member.name == "stream").unwrap();
         assert_eq!(stream.span.of(&request.text), br#""stream": true"#);
+    }
+
+    #[test]
+    fn what_is_typed_while_the_agent_works_is_a_prompt() {
+        let text = r#"{"messages":[
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"out"}]},
+            {"role":"system","content":"Today is Monday.\nThe user sent a new message while you were working:\nhi\n\nIMPORTANT: …"},
+            {"role":"system","content":[{"type":"text","text":"The user sent a new message while you were working:\nhi"}]},
+            {"role":"system","content":"The user is away."}]}"#;
+        let prompts = |known| {
+            let request = parse(&Bytes::from_static(text.as_bytes()), known).unwrap();
+            request.messages.iter().map(Message::is_prompt).collect::<Vec<_>>()
+        };
+        assert_eq!(prompts(true), [false, true, true, false]);
+        // Of another client it would be an instruction, as every other one.
+        assert_eq!(prompts(false), [false; 4]);
     }
 
     #[test]
