@@ -22,16 +22,25 @@ const MAX_FORM_BYTES: usize = 16 << 10;
 /// [`ClientAddress`] extension, else axum's `ConnectInfo`; without either all clients count as one.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use hookgate::audit::AuditLog;
 /// use hookgate::auth::{Gate, GateLayer, GateOptions, Token, TokenSource};
+/// use hookgate::callback::{Settings, TmpHooks, TokenKey};
 /// use hookgate::control::{ControlState, Metrics, Readiness, login_router, router};
+/// use hookgate::store::MemoryStore;
 /// use tower::ServiceExt as _;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let mut options = GateOptions::default();
 /// options.token = Some(TokenSource::Known(Token::new("0123456789abcdef").unwrap()));
 /// let gate = Gate::new(options).unwrap();
-/// let state = ControlState { audit: AuditLog::new(500, 1000), readiness: Readiness::new(), metrics: Metrics::detached() };
+/// let state = ControlState {
+///     audit: AuditLog::new(500, 1000),
+///     tmp_hooks: TmpHooks::new(Settings::default(), Arc::new(MemoryStore::new()), TokenKey::random(), None),
+///     readiness: Readiness::new(),
+///     metrics: Metrics::detached(),
+/// };
 /// let service = router(state).merge(login_router(gate.clone())).layer(GateLayer::new(gate));
 ///
 /// let get = |header: &str| {
