@@ -36,7 +36,7 @@ bench: setup
 	$(TARGET)/release/examples/compare
 
 # Real clients with a model that is scripted: agent programs from npm and the SDK of `make test-python`. Not a part of
-# `make test`: it downloads 240 MB. `make test-clients ARGS="-k terminal"` runs some of them.
+# `make test`: what it installs takes 530 MB. `make test-clients ARGS="-k terminal"` runs some of them.
 test-clients: setup $(VENV)/ready $(CLIENTS)/node_modules/ready $(VENV)/terminals-ready
 	$(CARGO) build --all-features --bin hookgate
 	$(PYTEST) -rsx tests/python $(CLIENTS) $(ARGS)

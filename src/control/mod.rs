@@ -16,6 +16,9 @@
 //!
 //! Every error is RFC 9457 problem+json with a sentence that says what to do. Nothing here asks who the client is: a
 //! host puts a gate in front ([`auth`](crate::auth)), or serves it where only those who may read the records can reach it.
+//!
+//! The MCP server's library (`rmcp`) logs whole messages, URLs of callbacks and headers among them, at the level of debug: a
+//! service that logs so much keeps the target `rmcp` at warnings, as the command does.
 
 mod audit;
 mod health;
@@ -46,7 +49,8 @@ pub use login::login_router;
 pub struct ControlState {
     /// The records.
     pub audit: AuditLog,
-    /// The callbacks and what they brought.
+    /// The callbacks and what they brought. The MCP server knows a call's session, and whether a policy lets a message
+    /// pass, when the core has the same ones ([`HookgateBuilder::callbacks`](crate::HookgateBuilder::callbacks)).
     pub tmp_hooks: TmpHooks,
     /// Whether new requests are welcome; the host sets it.
     pub readiness: Readiness,

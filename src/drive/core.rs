@@ -103,7 +103,8 @@ impl HookgateBuilder {
 
     /// One-time callbacks: on routes that [offer](Route::tmp_hooks) them the model can ask for one, and what they bring
     /// becomes part of the session's next request. While some of a session are open, the end of its turn is held for up to
-    /// `hold_stop` (not longer than an answer may be held), so that the model goes on with what comes.
+    /// `hold_stop` (not longer than an answer may be held), so that the model goes on with what comes. This core's handlers
+    /// judge what they bring, also when the MCP server of the control surface gives it to a tool.
     #[must_use]
     pub fn callbacks(mut self, hooks: TmpHooks, hold_stop: Duration) -> Self {
         self.callbacks = Some(Callbacks { hooks, hold_stop });

@@ -11,6 +11,7 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "python"))
 
+import inspector_cli as inspector  # noqa: E402
 from claude import CLAUDE, Claude  # noqa: E402
 from conversation import kind  # noqa: E402
 from gateway import Authority, Hookgate, hook  # noqa: E402
@@ -36,6 +37,8 @@ def pytest_configure(config):
 
 def pytest_terminal_summary(terminalreporter):
     """Which client it was, or that it was none: also of a quiet run."""
+    if why := inspector.is_missing():
+        terminalreporter.section(f"THE MCP INSPECTOR WAS SKIPPED: {why}", red=True)
     if not CLAUDE.exists():
         terminalreporter.section("EVERYTHING WITH CLAUDE CODE WAS SKIPPED: `make test-clients` installs it", red=True)
         return
@@ -65,9 +68,13 @@ class Setup:
         tapped: bool = True,
         chain: int = 1,
         events: tuple[str, ...] = EVENTS,
+        callbacks: int | None = None,
         **fields,
     ):
-        """`chain` is how many handlers are asked, one after another, and `fields` are what stands in each of them."""
+        """`chain` is how many handlers are asked, one after another, and `fields` are what stands in each of them.
+
+        `callbacks` is as for `Hookgate`.
+        """
         folder.mkdir(exist_ok=True)
         self.model = opened(model)
         self.policy = opened(policy(decide))
@@ -76,7 +83,7 @@ class Setup:
             event: [hook(f"policy-{event}-{at}" if at else f"policy-{event}", url, **fields) for at in range(chain)]
             for event in events
         }
-        self.hookgate = opened(Hookgate(folder, self.model.url, handlers, tls, tls and tls.ca_file))
+        self.hookgate = opened(Hookgate(folder, self.model.url, handlers, tls, tls and tls.ca_file, callbacks))
         self.tap = opened(Tap(self.hookgate.url, tls)) if tapped else None
         self.claude = opened(Claude(folder, (self.tap or self.hookgate).url, tls and tls.ca_file))
 

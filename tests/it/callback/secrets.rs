@@ -10,6 +10,9 @@ use crate::cli_support::command;
 use crate::config_support::Folder;
 use crate::pingora_kit::{Message, Wire, within};
 
+/// A credential that a client sends along.
+const BEARER: &str = "a-secret-of-the-client";
+
 /// The command, and everything that it logs.
 struct Running {
     process: Child,
@@ -52,6 +55,24 @@ impl Running {
         let issued: serde_json::Value =
             serde_json::from_slice(&self.send(&request, body.as_bytes()).await.body).unwrap();
         issued["token"].as_str().unwrap().to_owned()
+    }
+
+    /// The answer to a call of a tool.
+    async fn mcp(&self, tool: &str, arguments: &str) -> serde_json::Value {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+        );
+        let head = format!(
+            "POST /hookgate/mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\nx-hookgate-session: {SESSION}\r\nauthorization: Bearer {BEARER}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut wire = Wire::connect(self.address).await;
+        wire.send(head).await;
+        let answer = wire.answer().await;
+        let data = answer.text().lines().find_map(|line| line.strip_prefix("data: "));
+        serde_json::from_str(data.unwrap_or_else(|| panic!("{}", answer.head))).unwrap()
     }
 
     async fn get(&self, path: &str) -> String {
@@ -112,6 +133,13 @@ async fn no_token_is_in_anything_that_a_run_produces() {
     let mut slow = Wire::connect(running.address).await;
     slow.send(format!("{}\r\nhost: x\r\ncontent-length: 9\r\n\r\nx", post(&refused, " HTTP/1.1"))).await;
     assert_eq!(slow.answer().await.status(), 408);
+    // Nor does the MCP server log them, however much is asked for; its answer is where this one is shown.
+    let requested = running.mcp("request_tmp_hook", "{}").await;
+    let given = &requested["result"]["structuredContent"]["token"];
+    let asked = given.as_str().unwrap_or_else(|| panic!("{requested}")).to_owned();
+    assert_eq!(running.send(&post(&asked, " HTTP/1.1"), b"done").await.status(), 200);
+    let waited = running.mcp("await_tmp_hook", &format!("{{\"url\":\"https://a.example/x/{asked}\"}}")).await;
+    assert_eq!(waited["result"]["isError"], false, "{waited}");
     let expiry = async {
         let list = format!("/hookgate/v1/sessions/{SESSION}/tmp-hooks");
         while !running.get(&list).await.contains("\"expired\"") {}
@@ -131,7 +159,8 @@ async fn no_token_is_in_anything_that_a_run_produces() {
     let log = running.end();
     assert!(log.contains("hookgate::callback") && log.contains("hookgate::access"), "{log}");
     produced.push_str(&log);
-    for token in [&received, &refused, &expired] {
+    assert!(!produced.contains(BEARER), "a credential is logged");
+    for token in [&received, &refused, &expired, &asked] {
         let shown: Vec<&str> = produced.lines().filter(|line| line.contains(token.as_str())).collect();
         assert!(shown.is_empty(), "a token is shown:\n{}", shown.join("\n"));
     }
