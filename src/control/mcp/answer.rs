@@ -1,7 +1,7 @@
 //! Whether an answer got out. A message that a tool took is put back into the inbox when it did not.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -13,44 +13,69 @@ use crate::callback::TmpHooks;
 use crate::id::SessionKey;
 use crate::store::MessageId;
 
+/// A message that an answer has.
+pub(super) type Given = (SessionKey, MessageId);
+
 /// Where a tool says which messages its answer has. It is an extension of the request.
 #[derive(Clone)]
 pub(super) struct Receipt(Arc<Mutex<State>>);
 
 /// What becomes of an answer.
 enum State {
-    /// It is under way, with these messages.
-    Open(Vec<(SessionKey, MessageId)>),
-    /// It got out, or never will.
-    Over,
+    /// It is under way.
+    Open(Vec<Given>),
+    /// It got out. As long as nothing else is heard, the client has read it.
+    Sent(Vec<Given>),
+    /// Nobody has what it had.
+    Lost,
 }
 
 impl Receipt {
+    pub(super) fn new() -> Self {
+        Receipt(Arc::new(Mutex::new(State::Open(Vec::new()))))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The answer has this message; `false` when there is nobody any more who would get it.
     pub(super) fn has(&self, session: &SessionKey, id: MessageId) -> bool {
-        match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &mut *self.state() {
             State::Open(messages) => {
                 messages.push((session.clone(), id));
                 true
             }
-            State::Over => false,
+            State::Sent(_) | State::Lost => false,
         }
     }
 
-    fn is_empty(&self) -> bool {
-        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Open(messages) => messages.is_empty(),
-            State::Over => true,
+    /// The client says that it has not read the answer, whether or not that got out. Gives what is due again.
+    pub(super) fn unread(&self) -> Vec<Given> {
+        match std::mem::replace(&mut *self.state(), State::Lost) {
+            State::Open(messages) | State::Sent(messages) => messages,
+            State::Lost => Vec::new(),
         }
     }
 
-    /// Ends it, and gives what it had.
-    fn close(&self) -> Vec<(SessionKey, MessageId)> {
-        let state = std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), State::Over);
-        match state {
-            State::Open(messages) => messages,
-            State::Over => Vec::new(),
+    fn owes(&self) -> bool {
+        matches!(&*self.state(), State::Open(messages) if !messages.is_empty())
+    }
+
+    fn sent(&self) {
+        let mut state = self.state();
+        if let State::Open(messages) = &mut *state {
+            *state = State::Sent(std::mem::take(messages));
         }
+    }
+
+    /// The answer does not get out, unless it has.
+    fn lost(&self) -> Vec<Given> {
+        let mut state = self.state();
+        let State::Open(messages) = &mut *state else { return Vec::new() };
+        let messages = std::mem::take(messages);
+        *state = State::Lost;
+        messages
     }
 }
 
@@ -62,7 +87,7 @@ pub(super) struct Delivery {
 
 impl Delivery {
     pub(super) fn new(hooks: TmpHooks) -> Self {
-        Delivery { hooks, receipt: Receipt(Arc::new(Mutex::new(State::Open(Vec::new())))) }
+        Delivery { hooks, receipt: Receipt::new() }
     }
 
     pub(super) fn receipt(&self) -> Receipt {
@@ -77,7 +102,7 @@ impl Delivery {
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        let lost = self.receipt.close();
+        let lost = self.receipt.lost();
         if let (false, Ok(runtime)) = (lost.is_empty(), tokio::runtime::Handle::try_current()) {
             let hooks = self.hooks.clone();
             runtime.spawn(async move {
@@ -91,22 +116,23 @@ impl Drop for Delivery {
 
 /// The body of an answer that may have messages.
 ///
-/// A host that asks for the next frame may not have written the last one yet: it gathers as long as there is something.
-/// So the body says once that there is nothing for now, behind the frame that matters; when it is asked again, what it gave
-/// is on its way.
+/// It says once that there is nothing for now in front of the frame that matters, and once behind it. In front, the host
+/// looks whether the client is still there. Behind it, the host writes what it has: it gathers as long as there is something,
+/// and when it asks again, the frame is on its way.
 pub(super) struct Watched<B> {
     body: B,
     delivery: Delivery,
     stage: Stage,
 }
 
-#[derive(PartialEq, Eq)]
 enum Stage {
     Before,
-    /// The frame that matters was given to the host.
+    /// The frame that matters is there.
+    Held(Bytes),
+    /// It was given to the host.
     Given,
     /// And the host was let write it.
-    Paused,
+    Written,
     Sent,
 }
 
@@ -115,23 +141,27 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Watched<B> {
     type Error = B::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match self.stage {
+        match std::mem::replace(&mut self.stage, Stage::Sent) {
+            Stage::Held(frame) => {
+                self.stage = Stage::Given;
+                return Poll::Ready(Some(Ok(Frame::data(frame))));
+            }
             Stage::Given => {
-                self.stage = Stage::Paused;
+                self.stage = Stage::Written;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Stage::Paused => {
-                self.stage = Stage::Sent;
-                self.delivery.receipt.close();
-            }
-            Stage::Before | Stage::Sent => {}
+            Stage::Written => self.delivery.receipt.sent(),
+            Stage::Before => self.stage = Stage::Before,
+            Stage::Sent => {}
         }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
-        if self.stage == Stage::Before && data.is_some_and(|data| !self.delivery.receipt.is_empty() && is_result(data))
-        {
-            self.stage = Stage::Given;
+        let matters = |data: &&Bytes| self.delivery.receipt.owes() && is_result(data);
+        if let (Stage::Before, Some(data)) = (&self.stage, data.filter(matters)) {
+            self.stage = Stage::Held(data.clone());
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         Poll::Ready(frame)
     }
@@ -192,22 +222,27 @@ mod tests {
         let (session, id) = message();
         assert!(receipt.has(&session, id));
         assert!(body.frame().now_or_never().is_some(), "progress goes through");
-        assert!(body.frame().now_or_never().is_some() && !receipt.is_empty(), "the result is only given");
-        assert!(body.frame().now_or_never().is_none() && !receipt.is_empty(), "now it is written");
-        assert!(matches!(body.frame().now_or_never(), Some(None)) && receipt.is_empty());
+        assert!(body.frame().now_or_never().is_none(), "the host looks for the client");
+        assert!(body.frame().now_or_never().is_some() && receipt.owes(), "the result is only given");
+        assert!(body.frame().now_or_never().is_none() && receipt.owes(), "now it is written");
+        assert!(matches!(body.frame().now_or_never(), Some(None)) && !receipt.owes());
         assert!(!receipt.has(&session, id), "nobody would get another one");
+        drop(body);
+        assert_eq!(receipt.unread(), [(session, id)], "the client can still say that it did not read it");
+        assert_eq!(receipt.unread(), []);
     }
 
     #[test]
-    fn an_answer_that_is_dropped_early_still_owes() {
-        for given in 0..3 {
+    fn an_answer_that_is_dropped_early_is_lost() {
+        for given in 0..5 {
             let (mut body, receipt) = watched();
             let (session, id) = message();
             assert!(receipt.has(&session, id));
             (0..given).for_each(|_| drop(body.frame().now_or_never()));
-            assert!(!receipt.is_empty(), "after {given} frames");
+            assert!(receipt.owes(), "after {given} steps");
             drop(body);
             assert!(!receipt.has(&session, id));
+            assert_eq!(receipt.unread(), [], "it is put back already");
         }
     }
 }

@@ -11,6 +11,7 @@ mod tools;
 mod wait;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -66,7 +67,9 @@ pub(super) async fn serve(State(mcp): State<Mcp>, request: Request) -> Result<Re
     })?;
     let message = if head.method == Method::POST { Message::read(&body) } else { Message::Other };
     if let Message::Cancelled(id) = &message {
-        mcp.waits.cancel(&head.headers, id);
+        for (session, unread) in mcp.waits.cancel(&head.headers, id, Instant::now()) {
+            mcp.state.tmp_hooks.put_back(&session, unread).await;
+        }
     }
     let delivery = Delivery::new(mcp.state.tmp_hooks.clone());
     head.extensions.insert(delivery.receipt());

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::answer::Receipt;
-use super::cancel::Waits;
+use super::cancel::{Place, Waits};
 use crate::callback::tool::AWAIT;
 use crate::callback::{Sight, TmpHooks};
 use crate::id::SessionKey;
@@ -58,7 +58,7 @@ pub(super) async fn run(
         hooks.callback_at(url).ok_or("url is not one of a callback; give it exactly as request_tmp_hook returned it")
     });
     let of = of.transpose()?;
-    let Some(_place) = waits.enter(&head.headers, &context.id.to_string(), context.ct.clone()) else {
+    let Some(place) = waits.enter(&head.headers, &context.id.to_string(), context.ct.clone()) else {
         return Err("too many calls wait for callbacks at this moment; try again later, or end your turn".to_owned());
     };
     let mut progress = Progress::new(context);
@@ -71,7 +71,7 @@ pub(super) async fn run(
         // Listening begins before looking, so that nothing slips between.
         let arrival = hooks.arrival(session);
         let until = match hooks.look_for(session, of).await.map_err(failed)? {
-            Sight::Message(message) => return deliver(hooks, session, *message, receipt, context).await,
+            Sight::Message(message) => return deliver(hooks, session, *message, receipt, &place, context).await,
             Sight::Nothing(why) => return Err(why.to_string()),
             Sight::Open(until) => until,
         };
@@ -105,6 +105,7 @@ async fn deliver(
     session: &SessionKey,
     message: InboxMessage,
     receipt: &Receipt,
+    place: &Place<'_>,
     context: &RequestContext<RoleServer>,
 ) -> Result<String, String> {
     let Some(text) = hooks.screened(session, &message).await else {
@@ -112,7 +113,8 @@ async fn deliver(
         return Err("a callback came, but a policy that has to be asked about it failed; the message waits, try again"
             .to_owned());
     };
-    if context.ct.is_cancelled() || !receipt.has(session, message.id) {
+    let wanted = !context.ct.is_cancelled() && place.answer(receipt, Instant::now().into_std());
+    if !wanted || !receipt.has(session, message.id) {
         hooks.put_back(session, message.id).await;
         return Err("the call was given up".to_owned());
     }

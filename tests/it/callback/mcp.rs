@@ -198,6 +198,12 @@ pub(crate) async fn a_call_that_is_given_up_takes_nothing(host: Host) {
     assert_eq!(wire.answer().await.status(), 202);
     assert_eq!(stage.post(&hook, "for the other").await.status(), 200);
     other.until("for the other").await.unwrap();
+
+    // A client says so after it has stopped to listen: what was sent meanwhile is due again.
+    becomes(&stage, InboxState::Taken).await;
+    wire.send(request(&cancel, &headers("other"))).await;
+    assert_eq!(wire.answer().await.status(), 202);
+    assert!(stage.messages().await.iter().all(|message| message.state == InboxState::Waiting));
 }
 
 pub(crate) async fn a_page_of_another_origin_is_refused(host: Host) {
