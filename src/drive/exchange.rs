@@ -239,7 +239,7 @@ impl Exchange {
     /// The turn that the request belongs to.
     pub(super) fn turn(&self) -> Digest {
         *self.turn.get_or_init(|| {
-            let last_prompt = self.conversation.messages.iter().rposition(|message| message.is_prompt());
+            let last_prompt = self.conversation.messages.iter().rposition(|message| message.begins_turn());
             match (last_prompt, &self.lineage) {
                 (Some(index), _) => turn_of(&self.thread, self.anchors().prompt(index)),
                 (None, Some(lineage)) => lineage.turn,

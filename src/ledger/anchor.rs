@@ -96,13 +96,15 @@ impl MessageDigest {
     fn part(&mut self, conversation: &Conversation, part: &Part) {
         let text = &conversation.text;
         match &part.kind {
-            PartKind::Text(span) => Str::at(text, *span).chunks(|chunk| {
-                self.text += chunk.len();
-                self.hasher.piece(chunk);
-            }),
+            PartKind::Text(span) => Str::at(text, *span).chunks(|chunk| self.text(chunk)),
             PartKind::ClientContext(_) | PartKind::Thinking => {}
             PartKind::Call { id, name, .. } => self.call(&conversation.string(*id), &conversation.string(*name)),
-            PartKind::Result { id, .. } => self.other(b"result", conversation.string(*id).as_bytes()),
+            PartKind::Result { id, typed, .. } => {
+                self.other(b"result", conversation.string(*id).as_bytes());
+                for typed in typed {
+                    self.other(b"typed", conversation.stretch(typed.words).as_bytes());
+                }
+            }
             PartKind::Media { kind, .. } => self.other(b"media", kind.of(text)),
             PartKind::Other => self.other(b"other", b""),
         }
@@ -110,16 +112,18 @@ impl MessageDigest {
 
     fn block(&mut self, kind: &BlockKind) {
         match kind {
-            BlockKind::Text(text) => {
-                self.text += text.len();
-                self.hasher.piece(text.as_bytes());
-            }
+            BlockKind::Text(text) => self.text(text.as_bytes()),
             BlockKind::Thinking => {}
             BlockKind::Call(call) => self.call(&call.id, &call.name),
             BlockKind::ProviderCall(_) | BlockKind::ProviderResult { .. } | BlockKind::Other => {
                 self.other(b"other", b"")
             }
         }
+    }
+
+    fn text(&mut self, chunk: &[u8]) {
+        self.text += chunk.len();
+        self.hasher.piece(chunk);
     }
 
     fn call(&mut self, id: &str, name: &str) {

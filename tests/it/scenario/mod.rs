@@ -21,6 +21,7 @@ mod stop;
 mod streaming;
 mod subagent;
 mod surface;
+mod typed;
 mod undecidable;
 
 use std::future::Future;
@@ -218,6 +219,13 @@ suite! {
             a_trace_goes_on_to_model_and_handlers,
             what_is_no_trace_is_not_told,
             a_handlers_own_traffic_fires_nothing;
+        typed:
+            a_denied_prompt_in_a_result_never_reaches_the_model,
+            a_rewritten_prompt_in_a_result_changes_nothing_else,
+            context_follows_the_results_with_a_prompt_in_them,
+            a_result_of_another_client_is_no_prompt,
+            a_forged_prompt_hides_nothing_and_begins_nothing,
+            a_prompt_that_fits_into_no_result_stands_beside_it;
         undecidable:
             duplicate_keys_are_not_allowed,
             duplicate_keys_pass_an_open_handler,
