@@ -66,6 +66,9 @@ pub fn sse(data: &[u8]) {
 struct All(Option<PromptDecision>);
 
 impl Known for All {
+    fn has_prompts(&self) -> bool {
+        self.0.is_some()
+    }
     fn prompt(&self, _: crate::id::Digest) -> Option<PromptDecision> {
         self.0.clone()
     }
@@ -74,6 +77,9 @@ impl Known for All {
     }
     fn answer_by_calls(&self, _: crate::id::Digest) -> Option<Arc<crate::ledger::AnswerRecord>> {
         None
+    }
+    fn is_moved_refusal(&self, _: crate::id::Digest, _: crate::id::Digest) -> bool {
+        false
     }
     fn call_context(&self, _: &str) -> Vec<String> {
         Vec::new()

@@ -208,6 +208,7 @@ impl Exchange {
         if self.counting {
             return error(self.protocol, StatusCode::BAD_REQUEST, &format!("this prompt was refused: {reason}"));
         }
+        self.thread.keep_refusal(reason);
         let model = self.occasion.model.as_deref().unwrap_or_default();
         let id = format!("msg_hookgate_{}", random_id().replace('-', ""));
         let (media_type, body) = self.protocol.text_answer(&id, model, reason, self.conversation.stream);

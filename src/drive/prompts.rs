@@ -40,7 +40,7 @@ fn view(exchange: &Exchange) -> View<'_> {
 }
 
 fn spoken(exchange: &Exchange, index: usize) -> Spoken {
-    Spoken::in_message(&exchange.conversation, exchange.anchors(), index)
+    Spoken::in_message(&exchange.conversation, exchange.anchors(), index, &view(exchange))
 }
 
 /// The first request of a session tells so, and may bring context that goes behind its prompt.

@@ -187,6 +187,10 @@ mod tests {
     }
 
     impl Known for Decided {
+        fn has_prompts(&self) -> bool {
+            !self.0.is_empty()
+        }
+
         fn prompt(&self, prompt: Digest) -> Option<PromptDecision> {
             self.0.iter().find(|(id, _)| *id == prompt).map(|(_, decision)| decision.clone())
         }
@@ -197,6 +201,10 @@ mod tests {
 
         fn answer_by_calls(&self, _: Digest) -> Option<Arc<AnswerRecord>> {
             None
+        }
+
+        fn is_moved_refusal(&self, _: Digest, _: Digest) -> bool {
+            false
         }
 
         fn call_context(&self, _: &str) -> Vec<String> {
@@ -310,5 +318,41 @@ mod tests {
         let known = Decided::default().and(&user(&[&text("bad")]), denied()).and(&turn, allowed());
         let next = user(&[&text("c")]);
         assert_eq!(run(&format!(r#"{turn},{{"role":"assistant","content":"b"}},{next}"#), &known), next);
+    }
+
+    #[test]
+    fn what_was_decided_before_holds_where_it_is_joined_with_more() {
+        let (bad, more) = (text(r"bad\n"), text("more"));
+        let joined = user(&[&bad, &more]);
+        let first = || user(&[&text("bad")]);
+        let known = || Decided::default().and(&first(), denied());
+        assert_eq!(run(&joined, &known()), user(&[&more]));
+        for trimmed in ["bad", r"bad  \n", r"bad\n\n"] {
+            assert_eq!(run(&user(&[&text(trimmed), &more]), &known()), user(&[&more]), "{trimmed}");
+        }
+        let new = Decided::default().and(&first(), replaced("good"));
+        assert_eq!(run(&joined, &new), user(&[&text("good"), &more]));
+        // The rest has its own decision, as if it were the next message.
+        let both = known().and(&format!("{},{}", first(), user(&[&more])), replaced("less"));
+        assert_eq!(run(&joined, &both), user(&[&text("less")]));
+        let rest = Decided::default().and(&first(), allowed());
+        let rest = rest.and(&format!("{},{}", first(), user(&[&more])), denied());
+        assert_eq!(run(&joined, &rest), user(&[&bad]));
+        // Results stay where words in them, or beside them, are taken out.
+        let typed = result(&format!(r#""out\n\n{}""#, reminder(TYPED)));
+        let known = Decided::default().and(&user(&[&typed]), denied());
+        assert_eq!(run(&user(&[&typed, &more]), &known), user(&[&result(r#""out""#), &more]));
+    }
+
+    #[test]
+    fn what_was_decided_of_the_whole_goes_before_its_parts() {
+        let (a, b, c) = (text("a"), text("b"), text("c"));
+        let known = Decided::default().and(&user(&[&a]), allowed()).and(&user(&[&a, &b]), denied());
+        assert_eq!(run(&user(&[&a, &b]), &known), "");
+        assert_eq!(run(&user(&[&a, &b, &c]), &known), user(&[&c]));
+        // A handler's failure is no decision.
+        let failed = PromptDecision { failed: true, ..denied() };
+        let known = Decided::default().and(&user(&[&a]), failed);
+        assert_eq!(run(&user(&[&a, &b]), &known), user(&[&a, &b]));
     }
 }

@@ -29,12 +29,17 @@ pub(crate) struct PromptDecision {
 
 /// What is known about a history: the ledger answers, tests may.
 pub(crate) trait Known {
+    /// Whether there is any decision about a prompt.
+    fn has_prompts(&self) -> bool;
     /// The decision about a prompt.
     fn prompt(&self, prompt: Digest) -> Option<PromptDecision>;
     /// The record of an answer by the chain before it and its digest.
     fn answer(&self, before: Digest, own: Digest) -> Option<Arc<AnswerRecord>>;
     /// The record of an answer by the ids of its calls: for an echo whose text or history the client has changed.
     fn answer_by_calls(&self, calls: Digest) -> Option<Arc<AnswerRecord>>;
+    /// Whether a message is a refusal that does not stand behind its own prompt, but behind this one: a client that sums
+    /// up a conversation keeps the last answer.
+    fn is_moved_refusal(&self, message: Digest, behind: Digest) -> bool;
     /// What the model is to read after the result of a call.
     fn call_context(&self, call_id: &str) -> Vec<String>;
     /// What callbacks brought, to stand behind the user's message with this anchor.
@@ -54,6 +59,7 @@ pub(crate) fn rewrite(
     let answers = answers(conversation, anchors, known);
     // Whether the turn under the cursor is left out.
     let mut dropped = false;
+    let mut last_prompt = Digest::EMPTY;
     let mut drop = vec![false; conversation.messages.len()];
     let mut inserts = Inserts::default();
     for (index, message) in conversation.messages.iter().enumerate() {
@@ -64,8 +70,8 @@ pub(crate) fn rewrite(
                     // The client sent no results for the calls that it got: the refused ones still need theirs.
                     inserts.before(index, protocol.user_message(&results(protocol, std::mem::take(&mut pending))));
                 }
-                drop[index] = dropped;
-                if let Some(record) = answers[index].as_ref().filter(|_| !dropped) {
+                drop[index] = dropped || known.is_moved_refusal(anchors.own[index], last_prompt);
+                if let Some(record) = answers[index].as_ref().filter(|_| !drop[index]) {
                     restore(protocol, conversation, message, record, edits);
                     pending = record.open_results().to_vec();
                 }
@@ -78,8 +84,9 @@ pub(crate) fn rewrite(
                     drop[index] = true;
                     continue;
                 }
-                let prompts = Spoken::in_message(conversation, anchors, index).decided(known);
-                if let Some((_, decision)) = prompts.last() {
+                let prompts = Spoken::in_message(conversation, anchors, index, known).decided(known);
+                if let Some((prompt, decision)) = prompts.last() {
+                    last_prompt = prompt.id;
                     dropped = decision.denied.is_some();
                 }
                 let messages = if dropped { Vec::new() } else { known.messages(anchors.prompt(index)) };
@@ -296,6 +303,10 @@ mod tests {
     }
 
     impl Known for Fake {
+        fn has_prompts(&self) -> bool {
+            self.prompt.is_some()
+        }
+
         fn prompt(&self, prompt: Digest) -> Option<PromptDecision> {
             let (text, decision) = self.prompt.as_ref()?;
             let anchors = self.anchors.as_ref()?;
@@ -311,6 +322,10 @@ mod tests {
         fn answer_by_calls(&self, calls: Digest) -> Option<Arc<AnswerRecord>> {
             let record = self.answer.as_ref()?;
             (record.calls_digest() == Some(calls)).then(|| Arc::new(record.clone()))
+        }
+
+        fn is_moved_refusal(&self, _: Digest, _: Digest) -> bool {
+            false
         }
 
         fn call_context(&self, call_id: &str) -> Vec<String> {

@@ -121,7 +121,8 @@ def test_a_prompt_is_typed_while_the_agent_works(setup, model):
 
 
 def test_a_prompt_is_typed_while_a_sub_agent_works(setup):
-    """Its result is a list of texts, so the client puts the prompt beside it."""
+    """Its result is a list of texts, so the client puts the prompt beside it. What is denied is not summed up
+    either."""
     typed = threading.Event()
 
     def slowly(asked):
@@ -134,7 +135,7 @@ def test_a_prompt_is_typed_while_a_sub_agent_works(setup):
         slowly,
         plays(
             Message("msg_1", delegate("toolu_1", "Look at it.")),
-            Message("msg_4", "Nothing was said."),
+            Message("msg_4", "<summary>It was looked at.</summary>"),
             agents={"Look at it.": looks},
         ),
         timeoutMs=30000,
@@ -145,9 +146,10 @@ def test_a_prompt_is_typed_while_a_sub_agent_works(setup):
     terminal.type_ahead("my password is hunter2")
     typed.set()
     terminal.shows("no passwords, please")
-    terminal.type("What did I say?")
-    terminal.shows("Nothing was said.")
+    terminal.type("/compact")
+    terminal.shows("Compacted")
     assert terminal.leave() == 0
-    got = json.loads(test.got()[-1])
+    sent, got = json.loads(test.sent()[-1]), json.loads(test.got()[-1])
     assert json.dumps(results(got)["toolu_1"]["content"]).count("All is fine.") == 1
     assert all(b"hunter2" not in body and b"no passwords" not in body for body in test.got())
+    assert got["messages"][-1]["content"][-1] == sent["messages"][-1]["content"][-1]

@@ -10,6 +10,7 @@ mod failure;
 mod fidelity;
 mod gone;
 mod history;
+mod joined;
 mod layer;
 mod modify;
 mod post;
@@ -154,6 +155,12 @@ suite! {
             repeated_call_ids_are_judged_each,
             server_side_history_gets_the_missing_result,
             equal_answers_are_told_apart;
+        joined:
+            a_denied_prompt_is_taken_from_what_it_is_joined_with,
+            a_rewritten_prompt_leaves_alone_what_it_is_joined_with,
+            a_whole_that_was_denied_does_not_come_back_in_parts,
+            results_of_a_denied_prompt_are_joined_with_more,
+            an_answer_in_the_words_of_a_refusal_stays;
         modify:
             arguments_are_replaced,
             a_rewrite_leaves_other_blocks_alone,
