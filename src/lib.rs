@@ -120,6 +120,7 @@
 //! | `tower` | yes | [`HookLayer`] |
 //! | `client` | yes | `dispatch::HyperTransport`: hyper with rustls |
 //! | `control` | | `control`: audit records, callbacks, health and metrics as an axum router |
+//! | `mcp` | | the MCP server of that router |
 //! | `auth` | | `auth::Gate`: token, users, login page; `auth::RouteKeys`: named keys |
 //! | `config` | | `config`: the TOML file |
 //! | `pingora` | | `host::pingora`: the reverse proxy |

@@ -38,6 +38,13 @@ pub const MAX_PURPOSE_BYTES: usize = 1024;
 pub const MAX_CALLBACK_MESSAGE_BYTES: usize = 64 * 1024;
 /// A callback is claimed this much longer than its delivery may take.
 pub const CLAIM_GRACE: Duration = Duration::from_secs(5);
+/// A call of one of hookgate's tools that an agent got is remembered this long, so that the MCP server knows whose it is:
+/// an agent makes it at once, or after a person allowed it.
+pub const CORRELATION_WINDOW: Duration = Duration::from_secs(30);
+/// Such calls that are remembered at once; the oldest makes room.
+pub const MAX_CORRELATED_CALLS: usize = 10_000;
+/// Calls of `await_tmp_hook` that wait at once.
+pub const MAX_AWAITS: usize = 1_000;
 
 /// The limits that an operator can set (`[limits]` and `[hooks]`).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -33,6 +33,12 @@ pub(super) struct Inner {
     pub(super) deliverer: Option<Deliverer>,
     /// Tells whoever waits that nobody is left to serve: by `true`, or by being dropped.
     pub(super) closed: watch::Sender<bool>,
+    /// What agents are about to ask the MCP server for.
+    #[cfg(feature = "mcp")]
+    pub(super) calls: super::calls::Calls,
+    /// Who judges what the MCP server gives.
+    #[cfg(feature = "mcp")]
+    pub(super) screen: std::sync::OnceLock<Arc<dyn super::Screen>>,
 }
 
 /// A callback that was issued. `url` goes to the worker, and nothing else of it.
@@ -134,7 +140,18 @@ impl TmpHooks {
         transport: Option<Arc<dyn HandlerTransport>>,
     ) -> Self {
         let deliverer = settings.controller.clone().map(|controller| Deliverer::new(controller, transport));
-        TmpHooks { inner: Arc::new(Inner { settings, store, key, deliverer, closed: watch::Sender::new(false) }) }
+        let inner = Inner {
+            settings,
+            store,
+            key,
+            deliverer,
+            closed: watch::Sender::new(false),
+            #[cfg(feature = "mcp")]
+            calls: Default::default(),
+            #[cfg(feature = "mcp")]
+            screen: Default::default(),
+        };
+        TmpHooks { inner: Arc::new(inner) }
     }
 
     /// Issues a callback for a session; one that was never seen begins with it.

@@ -43,9 +43,9 @@ impl TmpHooks {
         })
     }
 
-    /// Records that a policy kept a message from the model.
-    pub async fn withhold(&self, session: &SessionKey, id: MessageId) {
-        let withheld = self.inner.store.mark(session.clone(), id, InboxState::Injected, InboxState::Withheld).await;
+    /// Records that a policy kept a message, which was taken, from the model.
+    pub async fn withhold(&self, session: &SessionKey, message: &InboxMessage) {
+        let withheld = self.inner.store.mark(session.clone(), message.id, message.state, InboxState::Withheld).await;
         if let Err(error) = withheld {
             tracing::error!(%error, "the inbox does not say that a message was withheld");
         }

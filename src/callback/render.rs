@@ -45,6 +45,12 @@ pub(super) fn message(callback: &Callback<'_>) -> String {
     text
 }
 
+/// What a message calls its callback by.
+#[cfg(feature = "mcp")]
+pub(super) fn token_of(message: &str) -> Option<&str> {
+    message.lines().nth(1)?.strip_prefix("Token: ")
+}
+
 /// One line of the head. What stands in it cannot begin another one.
 fn line(text: &mut String, name: &str, value: &str) {
     text.push('\n');

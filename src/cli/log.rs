@@ -2,8 +2,12 @@
 
 use std::io::{self, IsTerminal};
 
+use tracing::Level;
+use tracing::subscriber::set_global_default;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::Subscriber;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::{Failure, environment};
 use crate::config::{LogConfig, LogFormat};
@@ -19,11 +23,11 @@ pub(super) fn start(config: &LogConfig, flag: Option<&str>) -> Result<(), Failur
     let filter = EnvFilter::try_new(filter)
         .map_err(|error| Failure::usage(format!("{source}: {filter:?} is not a log filter: {error}")))?;
     let lines = Subscriber::builder().with_env_filter(filter).with_writer(io::stderr);
+    // Whatever is asked for: below a warning, the MCP library logs whole messages, with headers and URLs of callbacks.
+    let discreet = filter_fn(|line| *line.level() <= Level::WARN || !line.target().starts_with("rmcp"));
     let started = match config.format {
-        LogFormat::Text => {
-            tracing::subscriber::set_global_default(lines.with_ansi(io::stderr().is_terminal()).finish())
-        }
-        LogFormat::Json => tracing::subscriber::set_global_default(lines.json().flatten_event(true).finish()),
+        LogFormat::Text => set_global_default(lines.with_ansi(io::stderr().is_terminal()).finish().with(discreet)),
+        LogFormat::Json => set_global_default(lines.json().flatten_event(true).finish().with(discreet)),
     };
     started.map_err(|error| Failure::run_time(format!("the log cannot be started: {error}")))
 }

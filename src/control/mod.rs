@@ -11,6 +11,7 @@
 //! | `GET /hookgate/v1/sessions/{id}/tmp-hooks` | lists those of a session, without their tokens |
 //! | `DELETE /hookgate/v1/sessions/{id}/tmp-hooks/{hash}` | takes one back |
 //! | `GET /hookgate/v1/sessions/{id}/inbox` | the messages that callbacks brought, as a list or as server-sent events |
+//! | `POST /hookgate/mcp` | an MCP server with the tools `request_tmp_hook` and `await_tmp_hook` (feature `mcp`) |
 //! | `GET`, `POST /hookgate/login`, `POST /hookgate/logout` | the login of the built-in gate; see `login_router` |
 //!
 //! Every error is RFC 9457 problem+json with a sentence that says what to do. Nothing here asks who the client is: a
@@ -21,6 +22,8 @@ mod health;
 mod inbox;
 #[cfg(feature = "auth")]
 mod login;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod problem;
 mod query;
 mod session;
@@ -74,7 +77,13 @@ pub struct ControlState {
 /// # });
 /// ```
 pub fn router(state: ControlState) -> Router {
-    Router::new()
+    let router = Router::new();
+    #[cfg(feature = "mcp")]
+    let router = {
+        let server = mcp::Mcp::new(state.clone());
+        router.route("/hookgate/mcp", axum::routing::any(mcp::serve).with_state(server))
+    };
+    router
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))

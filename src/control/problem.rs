@@ -37,6 +37,12 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store", "The store failed", detail)
     }
 
+    /// The sentence that says what to do.
+    #[cfg(feature = "mcp")]
+    pub(super) fn detail(&self) -> &str {
+        self.members.get("detail").and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// Adds a member for programs.
     pub(super) fn with(mut self, name: &str, value: Value) -> Self {
         self.members.insert(name.to_owned(), value);

@@ -19,7 +19,10 @@ use crate::wire::answer::BlockKind;
 /// Calls the upstream and inspects its answer. `sent` is the request's body as received.
 pub(super) async fn run(exchange: Arc<Exchange>, sent: Bytes) -> Response<GuardedBody> {
     let inspect = !exchange.counting
-        && (!exchange.hooks.is_empty() || exchange.conversation.server_history || exchange.offers_callbacks());
+        && (!exchange.hooks.is_empty()
+            || exchange.conversation.server_history
+            || exchange.offers_callbacks()
+            || exchange.correlates());
     let attempt = if inspect && exchange.thread.has_attempts() {
         exchange.thread.attempt(exchange.retry_key(), Instant::now())
     } else {

@@ -4,53 +4,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Deserialize;
 use tokio::time::Instant;
 
+use super::core::Hookgate;
 use super::exchange::Exchange;
 use super::prompts::marked;
-use crate::callback::TmpHooks;
+use crate::callback::{TmpHooks, tool};
 use crate::dispatch::Decision;
-use crate::hooks::{Detail, Event, Replacement};
+use crate::hooks::{Detail, Event, HookSet, Occasion, Replacement};
 use crate::id::{Digest, Hasher};
 use crate::intercept::round::CallVerdict;
 use crate::ledger::Brought;
-use crate::wire::answer::Call;
+use crate::store::InboxMessage;
 use crate::wire::conversation::Role;
-
-/// The tool's name.
-const TOOL: &str = "request_tmp_hook";
-/// What the model is told of it.
-const DESCRIPTION: &str = "Get a one-time callback URL for this session. Use it before you hand work to something that \
-finishes after this turn and cannot be waited for here: a remote or sandboxed worker, a container, a CI job, a long \
-script, another agent, a person. Whoever does the work sends its result to the URL with one HTTP POST; the result then \
-arrives here as a user message, and you go on. Do not use it for work that ends within this turn, for a result that you \
-will ask for anyway, or when the worker has a way to report already. Give the worker the url, and nothing else of this \
-result. The URL works once and expires.";
-/// Its arguments.
-const SCHEMA: &str = r#"{"type":"object","properties":{"purpose":{"type":"string","description":"What is waited for, in a few words that tell this callback from others: it is repeated in the message."},"ttl_seconds":{"type":"integer","description":"How long the URL is to work, in seconds. Left out, the operator's default holds."}},"additionalProperties":false}"#;
 
 /// A hold ends this long before the answer's own limit, so that the end of the turn can still be asked about.
 const ROOM_FOR_STOP: Duration = Duration::from_secs(35);
 
 /// Whether a tool of this name is hookgate's own, where it is offered.
 pub(super) fn is_answered(name: &str) -> bool {
-    name == TOOL
+    name == tool::REQUEST
 }
 
 /// What the core knows of callbacks.
 pub(super) struct Callbacks {
     pub(super) hooks: TmpHooks,
     pub(super) hold_stop: Duration,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    #[serde(default)]
-    purpose: Option<String>,
-    #[serde(default)]
-    ttl_seconds: Option<i64>,
 }
 
 impl Exchange {
@@ -61,19 +40,19 @@ impl Exchange {
         self.core.inner.callbacks.as_ref().filter(|_| own)
     }
 
-    /// Whether the model is offered callbacks. A tool of the client's with the same name is the client's, and a model that
-    /// must call some tool is to call one of the client's.
+    /// Whether the model is offered callbacks. A client that has such a tool, its own or one of the MCP server, is not given
+    /// a second one, and a model that must call some tool is to call one of the client's.
     pub(super) fn offers_callbacks(&self) -> bool {
         let counts = self.counting && self.route.tmp_hooks && self.core.inner.callbacks.is_some();
         (counts || self.callbacks().is_some())
-            && self.conversation.tool(TOOL).is_none()
+            && self.served_tools().all(|served| served != tool::REQUEST)
             && !self.protocol.forces_some_tool(&self.conversation)
     }
 
     /// The declaration of the tool, where it is offered. With server-side history the first request's holds.
     pub(super) fn offered_tool(&self) -> Option<Bytes> {
         let declares = self.conversation.previous.is_none() && self.offers_callbacks();
-        declares.then(|| self.protocol.tool(TOOL, DESCRIPTION, SCHEMA))
+        declares.then(|| self.protocol.tool(tool::REQUEST, tool::REQUEST_DESCRIPTION, tool::REQUEST_SCHEMA))
     }
 
     /// Whether a call is one that is answered here.
@@ -87,24 +66,35 @@ impl Exchange {
     }
 
     /// Answers a call of the tool.
-    pub(super) async fn answer_call(&self, call: &Call, input: &[u8]) -> CallVerdict {
+    pub(super) async fn answer_call(&self, input: &[u8]) -> CallVerdict {
         let Some(callbacks) = self.callbacks() else { return CallVerdict::Allow };
-        let arguments: Arguments = match serde_json::from_slice(input) {
-            Ok(arguments) => arguments,
-            Err(error) => {
-                return CallVerdict::Deny(format!(
-                    "the arguments of {} are wrong: {error}; it takes purpose (a string) and ttl_seconds (a whole number), both optional",
-                    call.name
-                ));
-            }
-        };
-        let Arguments { purpose, ttl_seconds } = arguments;
-        match callbacks.hooks.issue(&self.occasion.session, purpose.as_deref(), ttl_seconds).await {
+        match callbacks.hooks.request(&self.occasion.session, input).await {
             Ok(hook) => serde_json::to_string(&hook).map_or_else(
                 |error| CallVerdict::Deny(format!("the callback could not be told: {error}")),
                 CallVerdict::Answer,
             ),
-            Err(error) => CallVerdict::Deny(error.to_string()),
+            Err(why) => CallVerdict::Deny(why),
+        }
+    }
+
+    /// The client's tools that may be those of the MCP server, by their names there.
+    fn served_tools(&self) -> impl Iterator<Item = &'static str> {
+        self.conversation.tools.iter().filter_map(|declared| tool::named(&declared.name))
+    }
+
+    /// Whether calls of the MCP server's tools may be made in this exchange, which it is to be told of.
+    pub(super) fn correlates(&self) -> bool {
+        cfg!(feature = "mcp")
+            && self.core.inner.callbacks.is_some()
+            && !self.counting
+            && self.served_tools().next().is_some()
+    }
+
+    /// Tells the MCP server of a call that the client is about to get.
+    #[cfg(feature = "mcp")]
+    pub(super) fn note_call(&self, call: &crate::wire::answer::Call, input: &[u8]) {
+        if let Some(callbacks) = self.core.inner.callbacks.as_ref().filter(|_| tool::named(&call.name).is_some()) {
+            callbacks.hooks.note_call(&self.occasion.session, call, input);
         }
     }
 
@@ -185,42 +175,9 @@ impl Exchange {
 
     /// The message as the model is to read it; `None` when a handler failed, so that it has to be asked again.
     async fn as_read<'a>(&self, callbacks: &Callbacks, brought: &'a Arc<Brought>) -> Option<&'a str> {
-        let decide = || async {
-            let message = &brought.message;
-            if !self.hooks.has(Event::UserPromptSubmit) {
-                return Ok(message.text.clone());
-            }
-            let detail = Detail::UserPromptSubmit {
-                prompt: message.masked_text.clone(),
-                attachments: Vec::new(),
-                client_context: Vec::new(),
-                replayed: false,
-                side: false,
-                source: Some("callback"),
-            };
-            let occasion = self.occasion(Event::UserPromptSubmit, None, None);
-            let verdict = self.core.inner.dispatcher.gate(&self.hooks, &occasion, detail, None).await;
-            let mut text = match verdict.decision {
-                Decision::Deny { .. } if verdict.failed => return Err(()),
-                Decision::Deny { reason, .. } => {
-                    callbacks.hooks.withhold(&self.occasion.session, message.id).await;
-                    let purpose = message.purpose.as_deref().map(|purpose| format!(" ({purpose})")).unwrap_or_default();
-                    return Ok(format!(
-                        "[hookgate] A one-time callback{purpose} was received. Its content was withheld by policy: {reason}"
-                    ));
-                }
-                Decision::Modify(Replacement::Text(text)) => text,
-                Decision::Allow | Decision::Modify(Replacement::Object(_)) | Decision::Continue { .. } => {
-                    message.text.clone()
-                }
-            };
-            for context in marked(Event::UserPromptSubmit, &verdict.context) {
-                text += "\n\n";
-                text += &context;
-            }
-            Ok(text)
-        };
-        brought.text.get_or_try_init(decide).await.ok().map(String::as_str)
+        let occasion = || self.occasion(Event::UserPromptSubmit, None, None);
+        let judge = || judge(&self.core, callbacks, &self.hooks, occasion, &brought.message);
+        brought.text.get_or_try_init(judge).await.ok().map(String::as_str)
     }
 
     /// Whether this request's history has that place.
@@ -235,4 +192,44 @@ impl Exchange {
         hasher.digest(self.anchors().end);
         hasher.finish()
     }
+}
+
+/// Asks the handlers about a message; gives it as the model is to read it. It is an error when a handler failed.
+pub(super) async fn judge(
+    core: &Hookgate,
+    callbacks: &Callbacks,
+    hooks: &Arc<HookSet>,
+    occasion: impl FnOnce() -> Occasion,
+    message: &InboxMessage,
+) -> Result<String, ()> {
+    if !hooks.has(Event::UserPromptSubmit) {
+        return Ok(message.text.clone());
+    }
+    let detail = Detail::UserPromptSubmit {
+        prompt: message.masked_text.clone(),
+        attachments: Vec::new(),
+        client_context: Vec::new(),
+        replayed: false,
+        side: false,
+        source: Some("callback"),
+    };
+    let occasion = occasion();
+    let verdict = core.inner.dispatcher.gate(hooks, &occasion, detail, None).await;
+    let mut text = match verdict.decision {
+        Decision::Deny { .. } if verdict.failed => return Err(()),
+        Decision::Deny { reason, .. } => {
+            callbacks.hooks.withhold(&occasion.session, message).await;
+            let purpose = message.purpose.as_deref().map(|purpose| format!(" ({purpose})")).unwrap_or_default();
+            return Ok(format!(
+                "[hookgate] A one-time callback{purpose} was received. Its content was withheld by policy: {reason}"
+            ));
+        }
+        Decision::Modify(Replacement::Text(text)) => text,
+        Decision::Allow | Decision::Modify(Replacement::Object(_)) | Decision::Continue { .. } => message.text.clone(),
+    };
+    for context in marked(Event::UserPromptSubmit, &verdict.context) {
+        text += "\n\n";
+        text += &context;
+    }
+    Ok(text)
 }

@@ -115,7 +115,7 @@ impl HookgateBuilder {
         let audit = AuditLog::new(self.limits.audit_per_session, self.limits.max_sessions);
         let transport = self.transport.unwrap_or_else(|| Arc::new(NoTransport));
         let dispatcher = Dispatcher::new(transport, audit, DispatchKey::random(), &self.limits);
-        Hookgate {
+        let gate = Hookgate {
             inner: Arc::new(Inner {
                 hooks: ArcSwap::from_pointee(self.hooks),
                 dispatcher,
@@ -127,7 +127,12 @@ impl HookgateBuilder {
                 callbacks: self.callbacks,
                 inspected: Inspected::default(),
             }),
+        };
+        #[cfg(feature = "mcp")]
+        if let Some(callbacks) = &gate.inner.callbacks {
+            callbacks.hooks.screen_by(Arc::new(super::screen::Policy(Arc::downgrade(&gate.inner))));
         }
+        gate
     }
 }
 

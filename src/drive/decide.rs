@@ -9,6 +9,7 @@ use super::exchange::Exchange;
 use super::results::string_at;
 use super::route::{OnDeny, Subagent};
 use crate::audit::{AuditOutcome, AuditRecord};
+use crate::callback::tool;
 use crate::dispatch::{Decision, Verdict};
 use crate::hooks::{Detail, Event, FailureKind, FailureMode, Occasion, Replacement};
 use crate::id::{Hasher, random_id};
@@ -24,7 +25,9 @@ impl Exchange {
     pub(super) fn policy(&self) -> Policy {
         let limits = &self.core.inner.limits;
         let answers = self.offers_callbacks() && !self.counting;
-        let gates_calls = self.hooks.has(Event::PreToolUse) || self.gates_delegation() || answers;
+        // Such calls are held only until they are whole: the MCP server has to know them before the client makes them.
+        let correlates = self.correlates();
+        let gates_calls = self.hooks.has(Event::PreToolUse) || self.gates_delegation() || answers || correlates;
         let stop_hooks = self.hooks.has(Event::Stop) && self.occasion.agent_id.is_none() && !self.side;
         let stop_gated = stop_hooks || self.may_hold_stop();
         let observes = [Event::PostToolUse, Event::PostToolUseFailure, Event::SubagentStop];
@@ -34,6 +37,7 @@ impl Exchange {
             let gated = move |name: &str| {
                 hooks.matching(Event::PreToolUse, Some(name)).next().is_some()
                     || answers && is_answered(name)
+                    || correlates && tool::named(name).is_some()
                     || delegation && core.inner.subagents.iter().any(|subagent| *subagent.tool == *name)
             };
             Arc::new(gated) as Gated
@@ -98,11 +102,13 @@ impl Exchange {
             }
         }
         if self.answers_call(&call.name) {
-            return self.answer_call(call, &input).await;
+            return self.answer_call(&input).await;
         }
         if !context.is_empty() {
             self.core.inner.ledger.commit_context(&self.thread, &call.id, context);
         }
+        #[cfg(feature = "mcp")]
+        self.note_call(call, &input);
         if input == call.input { CallVerdict::Allow } else { CallVerdict::Modify(input) }
     }
 

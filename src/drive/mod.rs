@@ -12,6 +12,8 @@ mod meter;
 mod prompts;
 mod results;
 mod route;
+#[cfg(feature = "mcp")]
+mod screen;
 mod stream;
 mod whole;
 
@@ -19,5 +21,6 @@ pub use self::body::GuardedBody;
 pub use self::core::{Hookgate, HookgateBuilder, HooksMode};
 #[cfg(feature = "tower")]
 pub(crate) use self::exchange::NoAnswer;
+#[cfg(feature = "pingora")]
 pub(crate) use self::route::is_own;
 pub use self::route::{Inspection, OnDeny, Plan, Route, RouteKind, Subagent};

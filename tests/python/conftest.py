@@ -30,17 +30,17 @@ def opened():
 def setup(request, tmp_path, opened, authority):
     """setup(decide, *script) -> (hookgate, model, policy), over plain HTTP and over TLS on both sides.
 
-    The script is of messages, or one function that starts a model with what it is told of TLS. The fields are those of
-    each handler.
+    The script is of messages (none when the model is not asked), or one function that starts a model with what it is told of TLS. The fields are those of
+    each handler; `callbacks` is as for `Hookgate`.
     """
     tls = authority if request.param == "tls" else None
 
-    def start(decide, *script, **fields):
+    def start(decide, *script, callbacks=None, **fields):
         context = tls.server if tls else None
-        model = opened(script[0](context) if callable(script[0]) else servers.model(*script, tls=context))
+        model = opened(script[0](context) if script and callable(script[0]) else servers.model(*script, tls=context))
         policy = opened(servers.policy(decide))
         url = policy.url.replace("localhost", "127.0.0.1") + "/hooks"
         hooks = {event: [hook(f"policy-{event}", url, **fields)] for event in EVENTS}
-        return opened(Hookgate(tmp_path, model.url, hooks, tls, tls and tls.ca_file)), model, policy
+        return opened(Hookgate(tmp_path, model.url, hooks, tls, tls and tls.ca_file, callbacks)), model, policy
 
     return start

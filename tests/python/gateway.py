@@ -7,6 +7,7 @@ import re
 import ssl
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 import anthropic
@@ -15,6 +16,8 @@ import trustme
 ROOT = pathlib.Path(__file__).parents[2]
 #: The longest that anything here is waited for, in seconds.
 PATIENCE = 30
+#: Where callbacks come in, as far as anybody is told: the port is not known before hookgate listens.
+CALLBACKS = "https://agents.example"
 
 
 def binary() -> str:
@@ -51,10 +54,13 @@ class Hookgate:
         hooks: dict,
         authority: Authority | None = None,
         ca_file: pathlib.Path | None = None,
+        callbacks: int | None = None,
     ):
+        """`callbacks`: the model is offered them, and the end of a turn is held so many seconds for them."""
         (folder / "hooks.json").write_text(json.dumps({"version": 1, "hooks": hooks}))
         tls = f'tls = {{ cert = "{authority.cert_file}", key = "{authority.key_file}" }}' if authority else ""
         ca = f'ca_file = "{ca_file}"' if ca_file else ""
+        offered = "tmp_hooks = true" if callbacks is not None else ""
         (folder / "hookgate.toml").write_text(
             f"""
             [server]
@@ -67,12 +73,19 @@ class Hookgate:
             allowed_hosts = ["127.0.0.1"]
             allow_insecure_loopback = true
 
+            [tmp_hooks]
+            base_url = "{CALLBACKS}"
+
+            [delivery]
+            hold_stop_seconds = {callbacks or 0}
+
             [[routes]]
             name = "anthropic"
             kind = "model"
             path_prefix = "/anthropic"
             upstream = "{model_url}"
             {ca}
+            {offered}
             """
         )
         self.context = authority.client if authority else None
@@ -101,6 +114,16 @@ class Hookgate:
     def get(self, path: str) -> bytes:
         with urllib.request.urlopen(self.origin + path, timeout=PATIENCE, context=self.context) as answer:
             return answer.read()
+
+    def call_back(self, url: str, body: bytes) -> int:
+        """What a worker does with the URL that it was given. Gives the status."""
+        assert url.startswith(CALLBACKS), url
+        request = urllib.request.Request(self.origin + url.removeprefix(CALLBACKS), body, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE, context=self.context) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
 
     def audit(self) -> list[dict]:
         return json.loads(self.get("/hookgate/v1/sessions/sdk/hooks"))["items"]

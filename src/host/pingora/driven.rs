@@ -16,7 +16,7 @@ use crate::{Hookgate, Inspection};
 /// The longest silence within a request body.
 const BODY_SILENCE: Duration = Duration::from_secs(60);
 /// The buffer for a request body starts at what the client declares, but not above this: a declaration costs nothing.
-const MAX_FIRST_BUFFER: u64 = 1 << 20;
+const MAX_FIRST_BUFFER: u64 = 4 << 20;
 
 /// Runs one inspected exchange to its end. `head` is the request's with the path that the core is to see.
 ///

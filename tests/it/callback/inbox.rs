@@ -44,7 +44,7 @@ pub(crate) async fn reading_changes_nothing_and_taking_consumes(host: Host) {
     assert_eq!(read(&taken), [pair("a", "taken"), pair("b", "taken")]);
     let injected = stage.hooks.take_for_injection(&session()).await;
     assert_eq!(injected.len(), 1, "what was taken is not injected");
-    stage.hooks.withhold(&session(), injected[0].id).await;
+    stage.hooks.withhold(&session(), &injected[0]).await;
     assert_eq!(read(&stage.control(&inbox("?take=true"), "", 200).await), []);
     let all = stage.control(&inbox(""), "", 200).await;
     assert_eq!(read(&all), [pair("a", "taken"), pair("b", "taken"), pair("c", "withheld")]);

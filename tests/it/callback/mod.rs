@@ -7,6 +7,7 @@ mod contract;
 mod controller;
 mod full;
 mod inbox;
+mod mcp;
 mod payload;
 mod proxy;
 mod races;
@@ -103,4 +104,14 @@ on_both_hosts! {
         a_waiting_taker_that_leaves_takes_nothing,
         a_stream_goes_on_where_it_was_left,
         readers_end_when_the_host_stops;
+    mcp:
+        a_client_begins_and_finds_two_tools,
+        a_callback_is_requested_and_awaited,
+        the_callback_that_is_named_is_awaited,
+        what_cannot_be_awaited_is_explained,
+        a_wait_that_brings_nothing_says_so,
+        a_waiting_client_that_leaves_loses_nothing,
+        a_call_that_is_given_up_takes_nothing,
+        a_page_of_another_origin_is_refused,
+        calls_that_wait_end_when_the_host_stops;
 }

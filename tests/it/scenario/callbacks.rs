@@ -1,7 +1,7 @@
 //! One-time callbacks in a conversation: the model asks for a URL, a worker calls it, the model reads what it brought.
 
 use hookgate::BoxError;
-use hookgate::testing::{Answer, Message, Received, Ruling};
+use hookgate::testing::{Agent, Answer, Message, Received, Ruling};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -34,6 +34,12 @@ fn coordinator(at: Setting, then: &'static str) -> Plan {
 
 async fn deliver(stage: &Stage, url: &Value, body: &'static str) -> Result<StatusCode, BoxError> {
     stage.call_back(url.as_str().ok_or("no URL")?, body).await
+}
+
+/// Has the agent hand its work over; gives what the model was given for it.
+async fn handed_over(stage: &Stage, agent: &mut Agent) -> Result<Value, BoxError> {
+    agent.prompt("Build it.").await?;
+    Ok(hook(&stage.request(1)))
 }
 
 fn user_texts(message: &Value) -> Vec<&str> {
@@ -170,8 +176,7 @@ pub(super) async fn a_callback_is_judged_like_a_prompt(at: Setting) -> Outcome {
             .start()
             .await?;
         let mut agent = stage.agent();
-        agent.prompt("Build it.").await?;
-        let given = hook(&stage.request(1));
+        let given = handed_over(&stage, &mut agent).await?;
         deliver(&stage, &given["url"], "key=abc").await?;
         agent.prompt("And?").await?;
         let messages = stage.messages(2);
@@ -203,8 +208,7 @@ pub(super) async fn a_callback_that_could_not_be_judged_waits(at: Setting) -> Ou
         .start()
         .await?;
     let mut agent = stage.agent();
-    agent.prompt("Build it.").await?;
-    let given = hook(&stage.request(1));
+    let given = handed_over(&stage, &mut agent).await?;
     deliver(&stage, &given["url"], "done").await?;
     for number in 2..4 {
         agent.prompt(&format!("And {number}?")).await?;
@@ -228,8 +232,7 @@ pub(super) async fn a_callback_in_a_failed_request_is_not_lost(at: Setting) -> O
         .start()
         .await?;
     let mut agent = stage.agent();
-    agent.prompt("Build it.").await?;
-    let given = hook(&stage.request(1));
+    let given = handed_over(&stage, &mut agent).await?;
     deliver(&stage, &given["url"], "done").await?;
     let history = agent.history().clone();
     agent.request_for("And?").await?;

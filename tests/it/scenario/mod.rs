@@ -12,6 +12,7 @@ mod gone;
 mod history;
 mod joined;
 mod layer;
+mod mcp;
 mod modify;
 mod post;
 mod prompt;
@@ -93,6 +94,13 @@ suite! {
             a_call_that_gets_no_callback_says_why,
             a_model_that_asks_for_ever_is_stopped,
             callbacks_are_offered_to_the_agent_itself;
+        mcp:
+            a_call_that_the_model_made_tells_the_session,
+            a_call_of_two_sessions_is_nobodys,
+            a_rewritten_call_is_known_as_the_client_makes_it,
+            a_denied_call_is_not_known,
+            an_awaited_message_is_judged,
+            an_awaited_message_that_could_not_be_judged_waits;
         deny:
             deny_first_of_three,
             deny_middle_of_three,

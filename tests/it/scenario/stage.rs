@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use bytes::Bytes;
 use hookgate::callback::{Settings, TmpHooks, TokenKey};
 use hookgate::config::Config;
+use hookgate::control::{ControlState, Metrics, Readiness, router};
 use hookgate::dispatch::HyperTransport;
 use hookgate::hooks::HookSet;
 use hookgate::host::pingora::Proxy;
@@ -13,7 +15,9 @@ use hookgate::limits::Limits;
 use hookgate::store::MemoryStore;
 use hookgate::testing::{Agent, Answer, Client, Envelope, Hook, Message, Model, Policy, Received, Ruling, document};
 use hookgate::{BoxError, Hookgate, OnDeny, Route, Subagent};
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use super::layer::LayerHost;
 
@@ -74,6 +78,7 @@ enum Running {
     Layer {
         _host: LayerHost,
         core: Hookgate,
+        control: Router,
     },
     Proxy(Proxy),
 }
@@ -198,8 +203,16 @@ impl Plan {
             .allow_uninspected(self.allow_uninspected.clone())
             .on_deny(self.on_deny)
             .tmp_hooks(tmp_hooks.is_some());
+        let control = router(ControlState {
+            audit: core.audit().clone(),
+            tmp_hooks: tmp_hooks.clone().unwrap_or_else(|| {
+                TmpHooks::new(Settings::default(), Arc::new(MemoryStore::new()), TokenKey::random(), None)
+            }),
+            readiness: Readiness::new(),
+            metrics: Metrics::detached(),
+        });
         let host = LayerHost::start(&core, route, upstream, tmp_hooks).await?;
-        Ok((host.url(), Running::Layer { _host: host, core }))
+        Ok((host.url(), Running::Layer { _host: host, core, control }))
     }
 
     fn start_proxy(&self, hooks: &[u8], upstream: &str) -> Result<(String, Running), BoxError> {
@@ -294,6 +307,39 @@ impl Stage {
         let status = answer.status;
         answer.bytes().await?;
         Ok(status)
+    }
+
+    /// What hookgate's MCP server says to a call: its result.
+    pub(crate) async fn mcp(&self, tool: &str, arguments: Value, meta: Value) -> Result<Value, BoxError> {
+        self.call_mcp("", json!({"name": tool, "arguments": arguments, "_meta": meta})).await
+    }
+
+    /// The same for a client that names the session.
+    pub(crate) async fn mcp_in(&self, session: &str, tool: &str, arguments: Value) -> Result<Value, BoxError> {
+        self.call_mcp(session, json!({"name": tool, "arguments": arguments})).await
+    }
+
+    async fn call_mcp(&self, session: &str, params: Value) -> Result<Value, BoxError> {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let request = http::Request::post("/hookgate/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("x-hookgate-session", session);
+        let body = match &self.running {
+            Running::Layer { control, .. } => {
+                let answer = control.clone().oneshot(request.body(axum::body::Body::from(call))?).await?;
+                answer.into_body().collect().await?.to_bytes()
+            }
+            Running::Proxy(proxy) => {
+                let address = proxy.addresses().first().ok_or("the proxy has no address")?;
+                let headers = [("accept", "application/json, text/event-stream"), ("x-hookgate-session", session)];
+                Client::new(&format!("http://{address}")).post("/hookgate/mcp", &headers, call).await?.bytes().await?
+            }
+        };
+        let answer = text(&body);
+        let data = answer.lines().rev().find_map(|line| line.strip_prefix("data: ")).ok_or(answer.clone())?;
+        Ok(serde_json::from_str::<Value>(data)?["result"].clone())
     }
 
     /// A request that the model got, as JSON.

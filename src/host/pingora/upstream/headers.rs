@@ -78,6 +78,8 @@ pub(super) struct Outline {
     pub(super) method: Method,
     pub(super) path_and_query: String,
     headers: HeaderMap,
+    /// Those of `headers` that do not go on. Taking them out would mean to make the map anew.
+    gone: Vec<HeaderName>,
     case: Option<HeaderCase>,
     length: Option<u64>,
     /// The request asks to switch to another protocol.
@@ -92,31 +94,27 @@ impl Outline {
             || matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
         let mut gone = hop_by_hop(&headers);
         // The proxy has the whole body already, names the upstream itself, and is no proxy that needs a login.
-        gone.extend([
-            header::HOST,
-            header::EXPECT,
-            header::CONTENT_LENGTH,
-            header::TRAILER,
-            header::PROXY_AUTHORIZATION,
-        ]);
-        remove(&mut headers, &gone);
-        for (name, value) in own {
-            headers.insert(name, value.clone());
-        }
+        gone.extend([header::HOST, header::EXPECT, header::TRAILER, header::PROXY_AUTHORIZATION]);
         match length {
-            Some(0) if !sends_length => {}
-            Some(length) => drop(headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length))),
-            None => {}
+            Some(length) if length > 0 || sends_length => {
+                headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+            }
+            _ => gone.push(header::CONTENT_LENGTH),
+        }
+        for (name, value) in own {
+            gone.retain(|gone| gone != name);
+            headers.insert(name, value.clone());
         }
         let path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let case = parts.extensions.get::<HeaderCase>().cloned();
-        Outline { method: parts.method, path_and_query, headers, case, length, switches: false }
+        Outline { method: parts.method, path_and_query, headers, gone, case, length, switches: false }
     }
 
     /// Makes it a request, for that path, to switch to one of these protocols.
     pub(super) fn switching_to(mut self, protocols: HeaderValue, path_and_query: String) -> Self {
         self.headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         self.headers.insert(header::UPGRADE, protocols);
+        self.gone.retain(|name| !matches!(*name, header::CONNECTION | header::UPGRADE));
         Outline { path_and_query, switches: true, ..self }
     }
 
@@ -125,7 +123,7 @@ impl Outline {
         let mut request =
             RequestHeader::build(self.method.clone(), path.as_bytes(), Some(self.headers.len().saturating_add(2)))?;
         request.append_header(header::HOST, authority)?;
-        for (name, value) in &self.headers {
+        for (name, value) in self.kept() {
             match self.case.as_ref().and_then(|case| case.find(name)) {
                 Some(written) => request.append_header(written, value.clone())?,
                 None => request.append_header(name, value.clone())?,
@@ -141,8 +139,13 @@ impl Outline {
     pub(super) fn http2(&self, authority: &str, path: &str) -> Result<Box<RequestHeader>, http::Error> {
         let uri = Uri::builder().scheme("https").authority(authority).path_and_query(path).build()?;
         let mut request = http::Request::builder().method(self.method.clone()).uri(uri).body(())?;
-        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().extend(self.kept().map(|(name, value)| (name.clone(), value.clone())));
         Ok(Box::new(RequestHeader::from(request.into_parts().0)))
+    }
+
+    /// The headers that go on, in order.
+    fn kept(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+        self.headers.iter().filter(|(name, _)| !self.gone.contains(name))
     }
 }
 
@@ -205,8 +208,18 @@ mod tests {
         let wire = String::from_utf8(wire).unwrap();
         assert_eq!(
             wire,
-            "Host: up.example\r\nX-API-Key: v\r\nanthropic-VERSION: v\r\nx-own: 1\r\nContent-Length: 0\r\n"
+            "Host: up.example\r\nX-API-Key: v\r\nanthropic-VERSION: v\r\nContent-Length: 0\r\nx-own: 1\r\n"
         );
+    }
+
+    #[test]
+    fn a_client_cannot_take_the_routes_own_headers_out() {
+        let mut parts = http::Request::builder().body(()).unwrap().into_parts().0;
+        parts.headers = headers(&[("connection", "x-api-key, x-other"), ("x-api-key", "theirs"), ("x-other", "1")]);
+        let own = [(HeaderName::from_static("x-api-key"), HeaderValue::from_static("ours"))];
+        let kept = Outline::new(parts, None, &own);
+        let kept: Vec<_> = kept.kept().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        assert_eq!(kept, [("x-api-key", "ours")]);
     }
 
     #[test]
@@ -215,7 +228,10 @@ mod tests {
             let mut parts = http::Request::builder().method(method).body(()).unwrap().into_parts().0;
             parts.headers = headers(declared);
             let outline = Outline::new(parts, length, &[]);
-            outline.headers.get(header::CONTENT_LENGTH).map(|value| value.to_str().unwrap().to_owned())
+            outline
+                .kept()
+                .find(|(name, _)| **name == header::CONTENT_LENGTH)
+                .map(|(_, value)| value.to_str().unwrap().to_owned())
         };
         assert_eq!(length("GET", Some(0), &[]), None);
         assert_eq!(length("GET", Some(0), &[("content-length", "0")]), Some("0".to_owned()));
