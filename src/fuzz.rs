@@ -11,7 +11,7 @@ use crate::hooks::HookSet;
 use crate::intercept::round::{CallVerdict, Policy, StopVerdict};
 use crate::intercept::stream::{Action, Stream};
 use crate::ledger::{Anchors, Known, PromptDecision, rewrite};
-use crate::wire::anthropic::{StreamEvent, read_event};
+use crate::wire::anthropic::{StreamEvent, parse, read_event};
 use crate::wire::json::{Cursor, Edits, find_duplicate, parse_tree, pointer};
 use crate::wire::protocol::Protocol;
 use crate::wire::sse::Splitter;
@@ -62,18 +62,24 @@ pub fn sse(data: &[u8]) {
     assert_eq!(parts.1, whole.1);
 }
 
-/// Nothing is known of any history.
-struct Blank;
+/// Nothing is known of any history, or all its prompts are known to be denied.
+struct All(Option<PromptDecision>);
 
-impl Known for Blank {
+impl Known for All {
+    fn has_prompts(&self) -> bool {
+        self.0.is_some()
+    }
     fn prompt(&self, _: crate::id::Digest) -> Option<PromptDecision> {
-        None
+        self.0.clone()
     }
     fn answer(&self, _: crate::id::Digest, _: crate::id::Digest) -> Option<Arc<crate::ledger::AnswerRecord>> {
         None
     }
     fn answer_by_calls(&self, _: crate::id::Digest) -> Option<Arc<crate::ledger::AnswerRecord>> {
         None
+    }
+    fn is_moved_refusal(&self, _: crate::id::Digest, _: crate::id::Digest) -> bool {
+        false
     }
     fn call_context(&self, _: &str) -> Vec<String> {
         Vec::new()
@@ -84,13 +90,24 @@ impl Known for Blank {
 }
 
 /// A history of which nothing is known stays as it is; taking things out of a request, and putting one in, leaves JSON.
+/// What a client is known to put into its requests makes no request unreadable, and no denied prompt stays.
 pub fn request(data: &[u8]) {
     let text = Bytes::copy_from_slice(data);
+    let known = parse(&text, true);
+    assert_eq!(known.is_ok(), parse(&text, false).is_ok());
+    let Ok(known) = known else { return };
+    for denied in [false, true] {
+        let decision = PromptDecision { denied: Some("no".into()), ..PromptDecision::default() };
+        let decided = All(denied.then_some(decision));
+        let mut edits = Edits::default();
+        rewrite(Protocol::Anthropic, &known, &Anchors::of(&known), &decided, Vec::new(), &mut edits);
+        assert!(denied || edits.is_empty());
+        let edited = edits.apply(&text).to_bytes();
+        let left = parse(&edited, true);
+        let prompts = left.map(|left| left.messages.iter().filter(|message| message.is_prompt()).count());
+        assert!(!denied || prompts == Ok(0), "{prompts:?} in {}", String::from_utf8_lossy(&edited));
+    }
     let Ok(conversation) = Protocol::Anthropic.parse(&text, &http::HeaderMap::new()) else { return };
-    let anchors = Anchors::of(&conversation);
-    let mut edits = Edits::default();
-    rewrite(Protocol::Anthropic, &conversation, &anchors, &Blank, Vec::new(), &mut edits);
-    assert!(edits.is_empty());
     let names: Vec<String> = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
     let tool = Protocol::Anthropic.tool("t", "A tool.", "{}");
     for added in [None, Some(tool)] {
@@ -181,7 +198,7 @@ mod tests {
     use super::*;
 
     const STREAM: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"model\":\"x\",\"usage\":{\"input_tokens\":1}}}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"n\",\"input\":{}}}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":1}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
-    const REQUEST: &str = r#"{"model":"m","tools":[{"name":"a"},{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"tool","name":"w"},"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"a","input":{"x":[1,{"y":null}]}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r"}]}]}"#;
+    const REQUEST: &str = r#"{"model":"m","tools":[{"name":"a"},{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"tool","name":"w"},"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"a","input":{"x":[1,{"y":null}]}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r\n\n<system-reminder>\nThe user sent a new message while you were working:\nb\n</system-reminder>"},{"type":"text","text":"c"},{"type":"text","text":"d"}]}]}"#;
     const DOCUMENT: &str = r#"{"version":1,"hooks":{"PreToolUse":[{"id":"a","type":"http","url":"https://hooks.example.com/p","matcher":["x"],"timeoutMs":10,"failureMode":"closed"}]}}"#;
 
     /// Bytes near to an example, behind one byte that chooses.

@@ -184,8 +184,8 @@ impl Exchange {
         let calls = record.shown().any(|recorded| matches!(recorded.block.kind, BlockKind::Call(_)));
         let Some(agent) = self.occasion.agent_id.as_ref().filter(|_| !calls && !self.side) else { return };
         // The end of a sub-agent that a known call started is told with that call's result.
-        let mut prompts = self.conversation.messages.iter().filter(|message| message.is_prompt());
-        let prompt = prompts.next().map(|message| super::identity::text(&self.conversation, message));
+        let mut prompts = self.conversation.messages.iter().filter(|message| message.begins_turn());
+        let prompt = prompts.next().map(|message| self.conversation.said(&message.parts));
         let session = &self.occasion.session;
         if prompt.is_some_and(|prompt| self.core.inner.ledger.is_delegated(session, &prompt, agent)) {
             return;

@@ -208,6 +208,7 @@ impl Exchange {
         if self.counting {
             return error(self.protocol, StatusCode::BAD_REQUEST, &format!("this prompt was refused: {reason}"));
         }
+        self.thread.keep_refusal(reason);
         let model = self.occasion.model.as_deref().unwrap_or_default();
         let id = format!("msg_hookgate_{}", random_id().replace('-', ""));
         let (media_type, body) = self.protocol.text_answer(&id, model, reason, self.conversation.stream);
@@ -239,7 +240,7 @@ impl Exchange {
     /// The turn that the request belongs to.
     pub(super) fn turn(&self) -> Digest {
         *self.turn.get_or_init(|| {
-            let last_prompt = self.conversation.messages.iter().rposition(|message| message.is_prompt());
+            let last_prompt = self.conversation.messages.iter().rposition(|message| message.begins_turn());
             match (last_prompt, &self.lineage) {
                 (Some(index), _) => turn_of(&self.thread, self.anchors().prompt(index)),
                 (None, Some(lineage)) => lineage.turn,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::id::{Hasher, SessionKey, Tenant, ThreadKey};
 use crate::ledger::{Ledger, Lineage};
 use crate::wire::client::ClientIdentity;
-use crate::wire::conversation::{Conversation, Message};
-use crate::wire::json::Str;
+use crate::wire::conversation::Conversation;
 use crate::wire::protocol::Protocol;
 
 /// Whose request it is.
@@ -49,8 +48,8 @@ fn by_beginning(tenant: &str, conversation: &Conversation) -> String {
     if let Some(system) = conversation.system {
         hasher.part(&instructions(conversation.slice(system).as_ref()));
     }
-    if let Some(first) = conversation.messages.iter().find(|message| message.is_prompt()) {
-        hasher.part(text(conversation, first).as_bytes());
+    if let Some(first) = conversation.messages.iter().find(|message| message.begins_turn()) {
+        hasher.part(conversation.said(&first.parts).as_bytes());
     }
     hasher.finish().to_uuid()
 }
@@ -74,12 +73,6 @@ fn collect(node: &crate::wire::json::Node<'_>, texts: &mut Vec<u8>) {
         }
         _ => {}
     }
-}
-
-/// The text parts of a message, joined by a newline.
-pub(super) fn text(conversation: &Conversation, message: &Message) -> String {
-    let texts: Vec<_> = message.texts().map(|span| Str::at(&conversation.text, span).decode()).collect();
-    texts.join("\n")
 }
 
 #[cfg(test)]

@@ -3,16 +3,15 @@
 use futures_util::{FutureExt, StreamExt, stream};
 
 use super::exchange::Exchange;
-use super::identity::text;
 use crate::dispatch::{AddedContext, Decision};
 use crate::hooks::{Attachment, Detail, Event, Replacement};
 use crate::intercept::context::mark;
-use crate::ledger::{Known, PromptDecision, View};
+use crate::ledger::{Known, Prompt, PromptDecision, Spoken, View};
 use crate::limits::MAX_CONCURRENT_REPLAYS;
-use crate::wire::conversation::{PartKind, Role, Tool};
+use crate::wire::conversation::{Part, PartKind, Role, Tool};
 
-/// Decides about every prompt that has no decision yet. Gives the reason when the last one, which the answer would be to,
-/// is refused.
+/// Decides about every prompt that has no decision yet. Gives the reason when one is refused that the answer would be to:
+/// the last one, or one of the same turn before it.
 pub(super) async fn decide(exchange: &Exchange) -> Option<String> {
     let messages = &exchange.conversation.messages;
     let indexes: Vec<usize> = (0..messages.len()).filter(|index| messages[*index].is_prompt()).collect();
@@ -29,8 +28,19 @@ pub(super) async fn decide(exchange: &Exchange) -> Option<String> {
     if ledger.is_blank() {
         return None;
     }
-    let view = View { ledger, thread: &exchange.thread };
-    view.prompt(exchange.anchors().prompt(*last))?.denied
+    // What is typed into a turn that was refused does not bring it back: it stands within results of that turn.
+    let turn = messages[..=*last].iter().rposition(|message| message.begins_turn()).unwrap_or_default();
+    let of_turn = indexes.iter().rev().take_while(|index| **index >= turn);
+    let mut prompts = of_turn.filter_map(|index| spoken(exchange, *index).own);
+    prompts.find_map(|prompt| view(exchange).prompt(prompt.id)?.denied)
+}
+
+fn view(exchange: &Exchange) -> View<'_> {
+    View { ledger: &exchange.core.inner.ledger, thread: &exchange.thread }
+}
+
+fn spoken(exchange: &Exchange, index: usize) -> Spoken {
+    Spoken::in_message(&exchange.conversation, exchange.anchors(), index, &view(exchange))
 }
 
 /// The first request of a session tells so, and may bring context that goes behind its prompt.
@@ -57,7 +67,7 @@ pub(super) fn marked(event: Event, added: &[AddedContext]) -> Vec<String> {
 async fn decide_one(exchange: &Exchange, index: usize, before: Vec<String>) {
     let ledger = &exchange.core.inner.ledger;
     let conversation = &exchange.conversation;
-    let prompt = exchange.anchors().prompt(index);
+    let Some(Prompt { id: prompt, parts }) = spoken(exchange, index).own else { return };
     let replayed = conversation.messages[index..].iter().any(|message| message.role == Role::Assistant);
     let now = std::time::Instant::now();
     let once = if replayed { exchange.thread.prompt(prompt, now) } else { exchange.thread.current_prompt(prompt, now) };
@@ -69,7 +79,7 @@ async fn decide_one(exchange: &Exchange, index: usize, before: Vec<String>) {
         let mut decision = PromptDecision { context: before, ..PromptDecision::default() };
         if exchange.hooks.has(Event::UserPromptSubmit) {
             let occasion = exchange.occasion(Event::UserPromptSubmit, None, None);
-            let detail = detail(exchange, index, replayed);
+            let detail = detail(exchange, &conversation.messages[index].parts[parts], replayed);
             let verdict = exchange.core.inner.dispatcher.gate(&exchange.hooks, &occasion, detail, None).await;
             decision.context.extend(marked(Event::UserPromptSubmit, &verdict.context));
             match verdict.decision {
@@ -88,12 +98,11 @@ async fn decide_one(exchange: &Exchange, index: usize, before: Vec<String>) {
     once.get_or_init(decide).await;
 }
 
-fn detail(exchange: &Exchange, index: usize, replayed: bool) -> Detail {
+fn detail(exchange: &Exchange, parts: &[Part], replayed: bool) -> Detail {
     let conversation = &exchange.conversation;
-    let message = &conversation.messages[index];
     let mut attachments = Vec::new();
     let mut client_context = Vec::new();
-    for part in &message.parts {
+    for part in parts {
         match &part.kind {
             PartKind::Media { kind, media_type } => attachments.push(Attachment {
                 kind: conversation.string(*kind),
@@ -103,8 +112,9 @@ fn detail(exchange: &Exchange, index: usize, replayed: bool) -> Detail {
             _ => {}
         }
     }
-    let prompt = text(conversation, message);
-    Detail::UserPromptSubmit { prompt, attachments, client_context, replayed, side: exchange.side, source: None }
+    let prompt = conversation.said(parts);
+    let source = parts.iter().any(Part::is_typed).then_some("result");
+    Detail::UserPromptSubmit { prompt, attachments, client_context, replayed, side: exchange.side, source }
 }
 
 /// Asks about declared tools that the provider would run by itself, once a turn; gives the names that are refused. A tool

@@ -21,7 +21,8 @@ pub(super) fn observe(exchange: &Exchange) {
     let first = last_answer.map_or(0, |at| at + 1);
     for (offset, message) in conversation.since_last_answer().iter().enumerate() {
         for part in &message.parts {
-            let PartKind::Result { id, failed, content } = &part.kind else { continue };
+            // Words of the user stay in what is told: a tool that forges them must not hide its output so.
+            let PartKind::Result { id, failed, content, .. } = &part.kind else { continue };
             let id = conversation.string(*id);
             // The same id at another place of the history is another call: some servers number them anew in each answer.
             let place = exchange.anchors().before[first + offset];

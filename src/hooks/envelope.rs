@@ -111,7 +111,8 @@ pub enum Detail {
         replayed: bool,
         /// Whether the request is not the agent's main conversation.
         side: bool,
-        /// Where it comes from, when not from the client: `callback`.
+        /// Where it comes from, when it is no message of the client's own: `callback`, or `result` for what the client put
+        /// into a tool's result, where the tool may have forged it.
         source: Option<&'static str>,
     },
     /// See [`Event::SubagentStart`].

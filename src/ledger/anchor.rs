@@ -10,6 +10,9 @@ use crate::wire::answer::{Block, BlockKind};
 use crate::wire::conversation::{Conversation, Message, Part, PartKind, Role};
 use crate::wire::json::Str;
 
+/// The most places at which a message is tried to be taken apart: each costs a digest. Clients join two or three.
+const MAX_SEAMS: usize = 8;
+
 /// The anchors of a request's messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Anchors {
@@ -53,8 +56,50 @@ pub(crate) fn link(chain: Digest, message: Digest) -> Digest {
 }
 
 fn of_message(conversation: &Conversation, message: &Message) -> Digest {
+    of_parts(conversation, message.role, &message.parts)
+}
+
+/// The places within a user's message at which a prompt may end and another one begin, because the client joined two
+/// messages: how many parts are before it, and the digests that a message of these parts may have had. Clients put a
+/// newline where they join texts.
+pub(super) fn seams(conversation: &Conversation, message: &Message) -> Vec<(usize, Vec<Digest>)> {
+    let mut seams = Vec::new();
     let mut digest = MessageDigest::new(message.role);
-    message.parts.iter().for_each(|part| digest.part(conversation, part));
+    // The last text, and the digest before it.
+    let mut last: Option<(MessageDigest, String)> = None;
+    let mut spoken = false;
+    for (index, part) in message.parts.iter().enumerate() {
+        if part.is_prompt() && spoken {
+            let mut digests = vec![digest.clone().finish()];
+            if let Some((before, text)) = &last {
+                let ends = [text.strip_suffix('\n').unwrap_or(text), text.trim_end()];
+                for end in ends.into_iter().filter(|end| end.len() < text.len()) {
+                    let mut digest = before.clone();
+                    digest.text(end.as_bytes());
+                    digests.push(digest.finish());
+                }
+            }
+            seams.push((index, digests));
+            if seams.len() == MAX_SEAMS {
+                break;
+            }
+        }
+        if part.is_prompt() || part.is_typed() {
+            spoken = true;
+            last = match part.kind {
+                PartKind::Text(text) => Some((digest.clone(), conversation.string(text))),
+                _ => None,
+            };
+        }
+        digest.part(conversation, part);
+    }
+    seams
+}
+
+/// The digest of a message of some of a message's parts.
+pub(super) fn of_parts(conversation: &Conversation, role: Role, parts: &[Part]) -> Digest {
+    let mut digest = MessageDigest::new(role);
+    parts.iter().for_each(|part| digest.part(conversation, part));
     digest.finish()
 }
 
@@ -62,6 +107,13 @@ fn of_message(conversation: &Conversation, message: &Message) -> Digest {
 pub(crate) fn of_answer<'a>(blocks: impl IntoIterator<Item = &'a BlockKind>) -> Digest {
     let mut digest = MessageDigest::new(Role::Assistant);
     blocks.into_iter().for_each(|kind| digest.block(kind));
+    digest.finish()
+}
+
+/// The digest of a message that gives a reason in the place of an answer.
+pub(super) fn of_refusal(reason: &str) -> Digest {
+    let mut digest = MessageDigest::new(Role::Assistant);
+    digest.text(reason.as_bytes());
     digest.finish()
 }
 
@@ -77,6 +129,7 @@ pub(crate) fn of_part(conversation: &Conversation, part: &Part) -> Digest {
     digest.finish()
 }
 
+#[derive(Clone)]
 struct MessageDigest {
     hasher: Hasher,
     /// Bytes of the text that is being joined.
@@ -96,13 +149,15 @@ impl MessageDigest {
     fn part(&mut self, conversation: &Conversation, part: &Part) {
         let text = &conversation.text;
         match &part.kind {
-            PartKind::Text(span) => Str::at(text, *span).chunks(|chunk| {
-                self.text += chunk.len();
-                self.hasher.piece(chunk);
-            }),
+            PartKind::Text(span) => Str::at(text, *span).chunks(|chunk| self.text(chunk)),
             PartKind::ClientContext(_) | PartKind::Thinking => {}
             PartKind::Call { id, name, .. } => self.call(&conversation.string(*id), &conversation.string(*name)),
-            PartKind::Result { id, .. } => self.other(b"result", conversation.string(*id).as_bytes()),
+            PartKind::Result { id, typed, .. } => {
+                self.other(b"result", conversation.string(*id).as_bytes());
+                for typed in typed {
+                    self.other(b"typed", conversation.stretch(typed.words).as_bytes());
+                }
+            }
             PartKind::Media { kind, .. } => self.other(b"media", kind.of(text)),
             PartKind::Other => self.other(b"other", b""),
         }
@@ -110,16 +165,18 @@ impl MessageDigest {
 
     fn block(&mut self, kind: &BlockKind) {
         match kind {
-            BlockKind::Text(text) => {
-                self.text += text.len();
-                self.hasher.piece(text.as_bytes());
-            }
+            BlockKind::Text(text) => self.text(text.as_bytes()),
             BlockKind::Thinking => {}
             BlockKind::Call(call) => self.call(&call.id, &call.name),
             BlockKind::ProviderCall(_) | BlockKind::ProviderResult { .. } | BlockKind::Other => {
                 self.other(b"other", b"")
             }
         }
+    }
+
+    fn text(&mut self, chunk: &[u8]) {
+        self.text += chunk.len();
+        self.hasher.piece(chunk);
     }
 
     fn call(&mut self, id: &str, name: &str) {

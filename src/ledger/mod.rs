@@ -2,8 +2,10 @@
 
 mod anchor;
 mod brought;
+mod prompt;
 mod record;
 mod rewrite;
+mod spoken;
 mod store;
 mod thread;
 
@@ -11,5 +13,6 @@ pub(crate) use anchor::Anchors;
 pub(crate) use brought::Brought;
 pub(crate) use record::{After, AnswerRecord, RecordedBlock, Round, Shown, SuppliedResult};
 pub(crate) use rewrite::{Known, PromptDecision, rewrite, told};
+pub(crate) use spoken::{Prompt, Spoken};
 pub(crate) use store::{DeclaredTool, Ledger, Lineage, View};
 pub(crate) use thread::{Attempt, Thread};

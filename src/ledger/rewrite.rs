@@ -5,11 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::anchor::{self, Anchors};
+use super::prompt::UserMessage;
 use super::record::{After, AnswerRecord, Round, Shown, SuppliedResult, calls_digest};
+use super::spoken::Spoken;
 use crate::id::Digest;
 use crate::wire::answer::BlockKind;
 use crate::wire::conversation::{Conversation, Message, Part, PartKind, Role};
-use crate::wire::json::{Edits, Inserts, Span, quote, splice};
+use crate::wire::json::{Edits, Inserts, Span, splice};
 use crate::wire::protocol::Protocol;
 
 /// What was decided about a prompt.
@@ -27,12 +29,17 @@ pub(crate) struct PromptDecision {
 
 /// What is known about a history: the ledger answers, tests may.
 pub(crate) trait Known {
+    /// Whether there is any decision about a prompt.
+    fn has_prompts(&self) -> bool;
     /// The decision about a prompt.
     fn prompt(&self, prompt: Digest) -> Option<PromptDecision>;
     /// The record of an answer by the chain before it and its digest.
     fn answer(&self, before: Digest, own: Digest) -> Option<Arc<AnswerRecord>>;
     /// The record of an answer by the ids of its calls: for an echo whose text or history the client has changed.
     fn answer_by_calls(&self, calls: Digest) -> Option<Arc<AnswerRecord>>;
+    /// Whether a message is a refusal that does not stand behind its own prompt, but behind this one: a client that sums
+    /// up a conversation keeps the last answer.
+    fn is_moved_refusal(&self, message: Digest, behind: Digest) -> bool;
     /// What the model is to read after the result of a call.
     fn call_context(&self, call_id: &str) -> Vec<String>;
     /// What callbacks brought, to stand behind the user's message with this anchor.
@@ -52,6 +59,7 @@ pub(crate) fn rewrite(
     let answers = answers(conversation, anchors, known);
     // Whether the turn under the cursor is left out.
     let mut dropped = false;
+    let mut last_prompt = Digest::EMPTY;
     let mut drop = vec![false; conversation.messages.len()];
     let mut inserts = Inserts::default();
     for (index, message) in conversation.messages.iter().enumerate() {
@@ -62,8 +70,8 @@ pub(crate) fn rewrite(
                     // The client sent no results for the calls that it got: the refused ones still need theirs.
                     inserts.before(index, protocol.user_message(&results(protocol, std::mem::take(&mut pending))));
                 }
-                drop[index] = dropped;
-                if let Some(record) = answers[index].as_ref().filter(|_| !dropped) {
+                drop[index] = dropped || known.is_moved_refusal(anchors.own[index], last_prompt);
+                if let Some(record) = answers[index].as_ref().filter(|_| !drop[index]) {
                     restore(protocol, conversation, message, record, edits);
                     pending = record.open_results().to_vec();
                 }
@@ -71,18 +79,19 @@ pub(crate) fn rewrite(
             Role::User => {
                 // Results in the turn that is left out answer calls that are left out with it.
                 let orphaned = dropped;
-                let decision = message.is_prompt().then(|| known.prompt(anchors.prompt(index)).unwrap_or_default());
-                match &decision {
-                    Some(decision) => dropped = decision.denied.is_some(),
-                    None if orphaned => {
-                        drop[index] = true;
-                        continue;
-                    }
-                    None => {}
+                // So do those with words of the user in them: the tool may have written these itself.
+                if orphaned && !message.begins_turn() {
+                    drop[index] = true;
+                    continue;
                 }
-                let messages = known.messages(anchors.prompt(index));
-                let parts = Parts { protocol, conversation, message, orphaned, messages };
-                drop[index] = parts.edit(dropped, decision, std::mem::take(&mut pending), known, edits);
+                let prompts = Spoken::in_message(conversation, anchors, index, known).decided(known);
+                if let Some((prompt, decision)) = prompts.last() {
+                    last_prompt = prompt.id;
+                    dropped = decision.denied.is_some();
+                }
+                let messages = if dropped { Vec::new() } else { known.messages(anchors.prompt(index)) };
+                let parts = UserMessage { protocol, conversation, message, orphaned, messages, prompts };
+                drop[index] = parts.edit(results(protocol, std::mem::take(&mut pending)), known, edits);
             }
         }
     }
@@ -130,111 +139,6 @@ fn calls(conversation: &Conversation, message: &Message) -> Option<Digest> {
         })
         .collect();
     calls_digest(ids.iter().map(String::as_str))
-}
-
-/// Editing one user message.
-struct Parts<'a> {
-    protocol: Protocol,
-    conversation: &'a Conversation,
-    message: &'a Message,
-    /// The results in it answer calls that are left out.
-    orphaned: bool,
-    /// What callbacks brought.
-    messages: Vec<String>,
-}
-
-impl Parts<'_> {
-    /// Returns whether the whole message is to be left out.
-    fn edit(
-        &self,
-        dropped: bool,
-        decision: Option<PromptDecision>,
-        pending: Vec<SuppliedResult>,
-        known: &impl Known,
-        edits: &mut Edits,
-    ) -> bool {
-        let parts = &self.message.parts;
-        let decision = decision.unwrap_or_default();
-        let is_prompt = |part: &Part| matches!(part.kind, PartKind::Text(_) | PartKind::Media { .. });
-        let is_result = |part: &Part| matches!(part.kind, PartKind::Result { .. });
-        let leaves = |part: &Part| dropped && is_prompt(part) || self.orphaned && is_result(part);
-        let mut drop: Vec<bool> = parts.iter().map(leaves).collect();
-        let last_result = parts.iter().rposition(is_result);
-        let last_text = parts.iter().rposition(|part| matches!(part.kind, PartKind::Text(_)));
-        let mut inserts = Inserts::default();
-
-        let supplied = results(self.protocol, pending);
-        let mut after_results = supplied;
-        for part in parts {
-            if let PartKind::Result { id, .. } = part.kind {
-                let context = known.call_context(&self.conversation.string(id));
-                after_results.extend(context.iter().map(|text| self.protocol.text_part(text)));
-            }
-        }
-        for part in after_results {
-            match last_result {
-                Some(at) => inserts.after(at, part),
-                None => inserts.before(0, part),
-            }
-        }
-        if !dropped {
-            if let Some(replacement) = &decision.replacement {
-                self.replace(replacement, last_text, &mut drop, &mut inserts, edits);
-            }
-            let last_prompt = parts.iter().rposition(is_prompt).unwrap_or(parts.len().saturating_sub(1));
-            for text in &decision.context {
-                inserts.after(last_prompt, self.protocol.text_part(text));
-            }
-            for text in &self.messages {
-                inserts.after(parts.len().saturating_sub(1), self.protocol.text_part(text));
-            }
-        }
-        if !parts.is_empty() && drop.iter().all(|drop| *drop) && inserts.is_empty() {
-            return true;
-        }
-        if self.message.plain {
-            self.splice_plain(&decision, dropped, inserts, edits);
-        } else {
-            let spans: Vec<Span> = parts.iter().map(|part| part.span).collect();
-            splice(edits, &spans, &drop, inserts);
-        }
-        false
-    }
-
-    /// All texts of the prompt become one, in the last one's place: clients mark the last part for the provider's cache.
-    fn replace(&self, with: &str, last: Option<usize>, drop: &mut [bool], inserts: &mut Inserts, edits: &mut Edits) {
-        let parts = &self.message.parts;
-        for (index, part) in parts.iter().enumerate() {
-            let PartKind::Text(text) = part.kind else { continue };
-            if Some(index) != last {
-                drop[index] = true;
-            } else if !self.message.plain {
-                edits.replace(text, quote(with));
-            }
-        }
-        if last.is_none() {
-            inserts.after(parts.len().saturating_sub(1), self.protocol.text_part(with));
-        }
-    }
-
-    /// A content that is one string becomes a list when something is to stand beside it.
-    fn splice_plain(&self, decision: &PromptDecision, dropped: bool, inserts: Inserts, edits: &mut Edits) {
-        let Some(content) = self.message.content else { return };
-        let text = match &decision.replacement {
-            Some(replacement) => Bytes::from(quote(replacement)),
-            None => self.conversation.slice(content),
-        };
-        if inserts.is_empty() {
-            if decision.replacement.is_some() {
-                edits.replace(content, text);
-            }
-            return;
-        }
-        let own = (!dropped).then(|| self.protocol.text_part_of(&text));
-        let list: Vec<Bytes> = inserts.around(own);
-        let list: Vec<&[u8]> = list.iter().map(|part| &part[..]).collect();
-        edits.replace(content, [b"[", &list.join(&b","[..])[..], b"]"].concat());
-    }
 }
 
 /// Puts an answer's rounds in the place of the client's echo of it.
@@ -399,6 +303,10 @@ mod tests {
     }
 
     impl Known for Fake {
+        fn has_prompts(&self) -> bool {
+            self.prompt.is_some()
+        }
+
         fn prompt(&self, prompt: Digest) -> Option<PromptDecision> {
             let (text, decision) = self.prompt.as_ref()?;
             let anchors = self.anchors.as_ref()?;
@@ -414,6 +322,10 @@ mod tests {
         fn answer_by_calls(&self, calls: Digest) -> Option<Arc<AnswerRecord>> {
             let record = self.answer.as_ref()?;
             (record.calls_digest() == Some(calls)).then(|| Arc::new(record.clone()))
+        }
+
+        fn is_moved_refusal(&self, _: Digest, _: Digest) -> bool {
+            false
         }
 
         fn call_context(&self, call_id: &str) -> Vec<String> {

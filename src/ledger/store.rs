@@ -227,6 +227,10 @@ pub(crate) struct View<'a> {
 }
 
 impl Known for View<'_> {
+    fn has_prompts(&self) -> bool {
+        self.thread.has_prompts() || !self.ledger.prompts.is_empty()
+    }
+
     fn prompt(&self, prompt: Digest) -> Option<PromptDecision> {
         self.thread.known_prompt(prompt).or_else(|| self.ledger.shared_prompt(self.thread, prompt))
     }
@@ -241,6 +245,10 @@ impl Known for View<'_> {
 
     fn answer_by_calls(&self, calls: Digest) -> Option<Arc<AnswerRecord>> {
         self.thread.answer_by_calls(calls)
+    }
+
+    fn is_moved_refusal(&self, message: Digest, behind: Digest) -> bool {
+        self.thread.is_moved_refusal(message, behind)
     }
 
     fn call_context(&self, call_id: &str) -> Vec<String> {

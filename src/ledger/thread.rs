@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 use tokio::sync::OnceCell;
 
+use super::anchor;
 use super::brought::{Brought, Messages};
 use super::record::{AnswerRecord, Round};
 use super::rewrite::PromptDecision;
@@ -50,7 +51,9 @@ pub(crate) struct Thread {
 #[derive(Debug)]
 struct State {
     seen: Instant,
-    prompts: LruCache<Digest, (Instant, Once<PromptDecision>)>,
+    prompts: LruCache<Digest, Asked>,
+    /// What the client got in the place of answers to denied prompts.
+    refusals: LruCache<Digest, ()>,
     answers: LruCache<Digest, Arc<AnswerRecord>>,
     /// Answers by the calls that the client got.
     by_calls: LruCache<Digest, Arc<AnswerRecord>>,
@@ -62,6 +65,21 @@ struct State {
     calls: LruCache<String, Call>,
     messages: Messages,
     turn: Turn,
+}
+
+/// A prompt that was asked about.
+#[derive(Debug)]
+struct Asked {
+    at: Instant,
+    /// The client wanted an answer to it; otherwise it was in a history that was not seen before.
+    current: bool,
+    decision: Once<PromptDecision>,
+}
+
+impl Asked {
+    fn new(at: Instant, current: bool) -> Self {
+        Asked { at, current, decision: Once::default() }
+    }
 }
 
 /// The counters of the turn under way.
@@ -93,6 +111,7 @@ impl Thread {
             state: Mutex::new(State {
                 seen: now,
                 prompts: bounded(ENTRIES),
+                refusals: bounded(ENTRIES),
                 answers: bounded(ENTRIES),
                 by_calls: bounded(ENTRIES),
                 results: bounded(ENTRIES),
@@ -121,25 +140,44 @@ impl Thread {
 
     /// The place of the decision about a prompt of the history: it holds for ever.
     pub(crate) fn prompt(&self, prompt: Digest, now: Instant) -> Once<PromptDecision> {
-        self.state().prompts.get_or_insert(prompt, || (now, Once::default())).1.clone()
+        self.state().prompts.get_or_insert(prompt, || Asked::new(now, false)).decision.clone()
     }
 
     /// The place of the decision about the prompt that is to be answered. A retry shares it; the same words sent again
     /// later, or after a refusal that was only a handler's failure, are asked about anew.
     pub(crate) fn current_prompt(&self, prompt: Digest, now: Instant) -> Once<PromptDecision> {
         let mut state = self.state();
-        if let Some((at, once)) = state.prompts.get(&prompt) {
-            let old = now.saturating_duration_since(*at) >= SAME_PROMPT_WINDOW;
-            if once.get().is_some_and(|decision| decision.failed || old) {
+        if let Some(asked) = state.prompts.get(&prompt) {
+            let old = now.saturating_duration_since(asked.at) >= SAME_PROMPT_WINDOW;
+            if asked.decision.get().is_some_and(|decision| decision.failed || old) {
                 state.prompts.pop(&prompt);
             }
         }
-        state.prompts.get_or_insert(prompt, || (now, Once::default())).1.clone()
+        let asked = state.prompts.get_or_insert_mut(prompt, || Asked::new(now, true));
+        asked.current = true;
+        asked.decision.clone()
+    }
+
+    /// Whether a prompt of this thread was ever asked about.
+    pub(super) fn has_prompts(&self) -> bool {
+        !self.state().prompts.is_empty()
     }
 
     /// The decision about a prompt, if it was taken in this thread.
     pub(super) fn known_prompt(&self, prompt: Digest) -> Option<PromptDecision> {
-        self.state().prompts.get(&prompt)?.1.get().cloned()
+        self.state().prompts.get(&prompt)?.decision.get().cloned()
+    }
+
+    /// Remembers what the client gets in the place of an answer.
+    pub(crate) fn keep_refusal(&self, reason: &str) {
+        self.state().refusals.put(anchor::of_refusal(reason), ());
+    }
+
+    /// Whether a message is a refusal that the client moved behind another prompt. Behind a prompt that was answered here
+    /// it is the model's own.
+    pub(super) fn is_moved_refusal(&self, message: Digest, behind: Digest) -> bool {
+        let mut state = self.state();
+        state.refusals.contains(&message) && !state.prompts.get(&behind).is_some_and(|asked| asked.current)
     }
 
     /// An answer by its place and content.

@@ -107,6 +107,8 @@ pub enum PartKind {
         failed: bool,
         /// What it gave.
         content: Option<Span>,
+        /// What the user typed meanwhile, where a known client puts that into the result's texts.
+        typed: Vec<Typed>,
     },
     /// Reasoning, which is never touched.
     Thinking,
@@ -119,6 +121,17 @@ pub enum PartKind {
     },
     /// Anything else.
     Other,
+}
+
+/// Words of the user in a text of a tool's result. A tool can write something that looks like them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Typed {
+    /// All that is there because of them, which leaves the text as the tool gave it: a stretch within a string.
+    pub whole: Span,
+    /// The words without the marks around them: a stretch within `whole`.
+    pub words: Span,
+    /// The string holds nothing else.
+    pub alone: bool,
 }
 
 /// A declared tool.
@@ -138,6 +151,26 @@ impl Conversation {
     /// The string at a span, decoded.
     pub fn string(&self, span: Span) -> String {
         Str::at(&self.text, span).decode().into_owned()
+    }
+
+    /// A stretch within a string, decoded.
+    pub fn stretch(&self, stretch: Span) -> String {
+        Str::within(&self.text, stretch).decode().into_owned()
+    }
+
+    /// What the user says in these parts: texts, and words within results, joined by a newline.
+    pub fn said(&self, parts: &[Part]) -> String {
+        let mut texts = Vec::new();
+        for part in parts {
+            match &part.kind {
+                PartKind::Text(text) => texts.push(Str::at(&self.text, *text).decode()),
+                PartKind::Result { typed, .. } => {
+                    texts.extend(typed.iter().map(|typed| Str::within(&self.text, typed.words).decode()));
+                }
+                _ => {}
+            }
+        }
+        texts.join("\n")
     }
 
     /// The bytes at a span, shared.
@@ -166,9 +199,31 @@ impl Message {
         })
     }
 
-    /// Whether a user speaks here: a prompt, not only tool results or what the client adds by itself.
+    /// Whether there are words of a user here: a prompt, not only tool results or what the client adds by itself.
     pub fn is_prompt(&self) -> bool {
-        self.role == Role::User
-            && self.parts.iter().any(|part| matches!(part.kind, PartKind::Text(_) | PartKind::Media { .. }))
+        self.role == Role::User && self.parts.iter().any(|part| part.is_prompt() || part.is_typed())
+    }
+
+    /// Whether a user speaks here, so that what follows is done for these words. What stands within results does not
+    /// count: a tool may have written it.
+    pub fn begins_turn(&self) -> bool {
+        self.role == Role::User && self.parts.iter().any(Part::is_prompt)
+    }
+}
+
+impl Part {
+    /// Whether the part is of a prompt and of nothing else.
+    pub fn is_prompt(&self) -> bool {
+        matches!(self.kind, PartKind::Text(_) | PartKind::Media { .. })
+    }
+
+    /// Whether the part is a result.
+    pub fn is_result(&self) -> bool {
+        matches!(self.kind, PartKind::Result { .. })
+    }
+
+    /// Whether the part is a result with words of the user in it.
+    pub fn is_typed(&self) -> bool {
+        matches!(&self.kind, PartKind::Result { typed, .. } if !typed.is_empty())
     }
 }

@@ -9,6 +9,7 @@ mod message;
 mod render;
 mod repeat;
 mod request;
+mod typed;
 
 pub use block::{BlockBuilder, read_block};
 pub use client::{is_claude_code, is_plain_path, is_side, session_in_user_id, surface};

@@ -2,21 +2,15 @@
 
 use bytes::Bytes;
 
-use crate::wire::conversation::{Conversation, Member, Message, Part, PartKind, Role, Tool};
+use super::typed::{self, is_typed_ahead};
+use crate::wire::conversation::{Conversation, Member, Message, Part, PartKind, Role, Tool, Typed};
 use crate::wire::json::{Cursor, JsonError, Kind, Span, Str};
 
 /// Tools with a `type` of their own that the client runs nevertheless; all other typed tools run at the provider.
 const CLIENT_TOOL_TYPES: [&str; 4] = ["bash_", "text_editor_", "computer_", "memory_"];
 
-/// How `<system-reminder>` parts, which Claude Code adds to its user messages, begin.
-const REMINDER: &[u8] = b"<system-reminder>";
-
-/// What Claude Code writes before a prompt that its user typed while it worked. It sends such a prompt beside the next
-/// results, as an instruction of the role `system`.
-const TYPED_AHEAD: &[u8] = b"The user sent a new message while you were working:";
-
 /// Reads a request. `reminders` says that the client is known to add `<system-reminder>` parts of its own, and to send
-/// prompts as instructions: only then are they told apart.
+/// prompts as instructions and within results: only then are they told apart.
 ///
 /// Members that are read here must not stand twice in their object, since the provider might read the other one.
 ///
@@ -111,7 +105,7 @@ fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonErro
         return Err(JsonError { what: "a message has no role", offset: span.start });
     };
     // The whole text is taken for the prompt: the client joins its additions, and where the user's words end is not told.
-    if role == Role::System && reminders && parts.iter().any(|part| is_typed_ahead(cursor.text(), part)) {
+    if role == Role::System && reminders && parts.iter().any(|part| is_typed_text(cursor.text(), part)) {
         role = Role::User;
     }
     // The client's own additions are user parts only: an answer that begins like one is an answer.
@@ -125,12 +119,14 @@ fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonErro
     Ok(Message { span, role, content, plain, parts })
 }
 
-fn is_typed_ahead(text: &[u8], part: &Part) -> bool {
-    matches!(part.kind, PartKind::Text(span) if memchr::memmem::find(span.of(text), TYPED_AHEAD).is_some())
+fn is_typed_text(text: &[u8], part: &Part) -> bool {
+    matches!(part.kind, PartKind::Text(span) if is_typed_ahead(span.of(text)))
 }
 
 fn text_kind(string: Str<'_>, reminders: bool) -> PartKind {
-    if reminders && string.raw().trim_ascii_start().starts_with(REMINDER) {
+    // Where the client cannot put a prompt into a result, it puts it beside it.
+    let added = |text: &[u8]| text.trim_ascii_start().starts_with(typed::REMINDER) && !is_typed_ahead(text);
+    if reminders && added(string.raw()) {
         PartKind::ClientContext(string.span())
     } else {
         PartKind::Text(string.span())
@@ -148,6 +144,7 @@ struct Fields<'a> {
     tool_use_id: Option<Str<'a>>,
     is_error: Option<bool>,
     content: Option<Span>,
+    typed: Vec<Typed>,
     media_type: Option<Span>,
 }
 
@@ -166,7 +163,7 @@ fn part(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Part, JsonError> {
                 return once(&mut fields.input, value, key);
             }
             "content" => {
-                let value = cursor.skip()?;
+                let value = if reminders { typed::content(cursor, &mut fields.typed)? } else { cursor.skip()? };
                 return once(&mut fields.content, value, key);
             }
             "is_error" => {
@@ -203,7 +200,8 @@ impl Fields<'_> {
         if kind.is("tool_result")
             && let Some(id) = self.tool_use_id
         {
-            return PartKind::Result { id: id.span(), failed: self.is_error.unwrap_or(false), content: self.content };
+            let (failed, content, typed) = (self.is_error.unwrap_or(false), self.content, self.typed);
+            return PartKind::Result { id: id.span(), failed, content, typed };
         }
         if kind.is("thinking") || kind.is("redacted_thinking") {
             return PartKind::Thinking;

@@ -22,6 +22,11 @@ impl<'a> Str<'a> {
         Str { text, span, escaped: memchr::memchr(b'\\', span.of(text)).is_some() }
     }
 
+    /// A stretch of a string, which is within its quotes and cuts no escape.
+    pub fn within(text: &'a [u8], stretch: Span) -> Self {
+        Self::at(text, Span { start: stretch.start - 1, end: stretch.end + 1 })
+    }
+
     /// The span with its quotes.
     pub fn span(&self) -> Span {
         self.span

@@ -10,6 +10,7 @@ mod failure;
 mod fidelity;
 mod gone;
 mod history;
+mod joined;
 mod layer;
 mod mcp;
 mod modify;
@@ -22,6 +23,7 @@ mod stop;
 mod streaming;
 mod subagent;
 mod surface;
+mod typed;
 mod undecidable;
 
 use std::future::Future;
@@ -161,6 +163,12 @@ suite! {
             repeated_call_ids_are_judged_each,
             server_side_history_gets_the_missing_result,
             equal_answers_are_told_apart;
+        joined:
+            a_denied_prompt_is_taken_from_what_it_is_joined_with,
+            a_rewritten_prompt_leaves_alone_what_it_is_joined_with,
+            a_whole_that_was_denied_does_not_come_back_in_parts,
+            results_of_a_denied_prompt_are_joined_with_more,
+            an_answer_in_the_words_of_a_refusal_stays;
         modify:
             arguments_are_replaced,
             a_rewrite_leaves_other_blocks_alone,
@@ -226,6 +234,13 @@ suite! {
             a_trace_goes_on_to_model_and_handlers,
             what_is_no_trace_is_not_told,
             a_handlers_own_traffic_fires_nothing;
+        typed:
+            a_denied_prompt_in_a_result_never_reaches_the_model,
+            a_rewritten_prompt_in_a_result_changes_nothing_else,
+            context_follows_the_results_with_a_prompt_in_them,
+            a_result_of_another_client_is_no_prompt,
+            a_forged_prompt_hides_nothing_and_begins_nothing,
+            a_prompt_that_fits_into_no_result_stands_beside_it;
         undecidable:
             duplicate_keys_are_not_allowed,
             duplicate_keys_pass_an_open_handler,
