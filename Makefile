@@ -26,8 +26,9 @@ test: test-rust test-python
 test-rust: setup
 	$(CARGO) test --all-features
 
+# The test is named so that the binary is the one that test-rust has built: without it, dependencies have fewer features.
 test-python: setup $(VENV)/ready
-	$(CARGO) build --all-features --bin hookgate
+	$(CARGO) build --all-features --bin hookgate --test it
 	$(PYTEST) tests/python
 
 # Compares hookgate with a bare pingora proxy; takes about four minutes and writes BENCHMARKS.md.
