@@ -140,6 +140,7 @@ pub mod cli;
 pub mod config;
 #[cfg(feature = "control")]
 pub mod control;
+mod counters;
 pub mod dispatch;
 mod drive;
 #[cfg(any(test, fuzzing))]

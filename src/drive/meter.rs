@@ -2,24 +2,19 @@
 
 use std::sync::Arc;
 
-use dashmap::DashMap;
-use metrics::{Counter, counter, gauge};
+use metrics::{counter, gauge};
 
 use super::exchange::Exchange;
+use crate::counters::Counters;
 use crate::intercept::round::Billed;
 
-/// Counts inspected requests. The counters are kept: finding one takes longer than counting.
+/// Inspected requests by route.
 #[derive(Default)]
-pub(super) struct Inspected(DashMap<Arc<str>, Counter>);
+pub(super) struct Inspected(Counters<Arc<str>>);
 
 impl Inspected {
     pub(super) fn count(&self, route: &Arc<str>) {
-        if let Some(counter) = self.0.get(route) {
-            return counter.increment(1);
-        }
-        let counter = counter!("hookgate_inspected_requests_total", "route" => route.to_string());
-        counter.increment(1);
-        self.0.insert(route.clone(), counter);
+        self.0.count(route, |route| counter!("hookgate_inspected_requests_total", "route" => route.to_string()));
     }
 }
 

@@ -39,7 +39,7 @@ const IMPURE: [&str; 17] = [
 const LAYERS: [&[&str]; 12] = [
     &["id", "limits", "time", "error"],
     &["wire"],
-    &["body", "hooks", "linger"],
+    &["body", "hooks", "linger", "counters"],
     &["upstream", "audit", "auth", "store"],
     &["dispatch"],
     &["ledger", "callback"],
