@@ -30,8 +30,8 @@ mod limiter;
 mod login;
 #[cfg(feature = "auth")]
 mod options;
-#[cfg(feature = "auth")]
-mod origin;
+#[cfg(any(feature = "auth", feature = "mcp"))]
+pub(crate) mod origin;
 #[cfg(feature = "auth")]
 mod page;
 #[cfg(feature = "auth")]

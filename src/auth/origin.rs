@@ -4,20 +4,24 @@ use http::{HeaderMap, header};
 
 /// Whether the request is one that a page of another origin made. A browser says so itself: by `sec-fetch-site` where the
 /// connection is safe, by `origin` elsewhere. What says neither is no browser, and is under nobody else's influence.
+#[cfg(feature = "auth")]
 pub(super) fn is_foreign(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all("sec-fetch-site").iter().peekable();
     if sites.peek().is_some() {
         return sites.any(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"));
     }
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    names_another(headers, headers.get(header::HOST).and_then(|host| host.to_str().ok()))
+}
+
+/// Whether an `origin` header names another authority than this one. Without an authority each of them does.
+pub(crate) fn names_another(headers: &HeaderMap, authority: Option<&str>) -> bool {
     headers.get_all(header::ORIGIN).iter().any(|origin| {
-        let authority =
-            origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, authority)| authority);
-        !matches!((authority, host), (Some(origin), Some(host)) if origin.eq_ignore_ascii_case(host))
+        let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        !matches!((origin, authority), (Some((_, origin)), Some(host)) if origin.eq_ignore_ascii_case(host))
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "auth"))]
 mod tests {
     use http::HeaderName;
 

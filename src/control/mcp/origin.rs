@@ -7,6 +7,7 @@ use http::uri::Authority;
 use http::{header, request};
 
 use crate::auth::Caller;
+use crate::auth::origin::names_another;
 
 /// What is wrong with where a request comes from, if anything is.
 ///
@@ -21,11 +22,7 @@ pub(super) fn objection(head: &request::Parts, public: Option<&str>) -> Option<&
         None => head.uri.authority().cloned(),
     };
     let Some(authority) = authority else { return Some("The request has no host, or one that is none.") };
-    let foreign = head.headers.get_all(header::ORIGIN).iter().any(|origin| {
-        let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-        origin.is_none_or(|(_, origin)| !origin.eq_ignore_ascii_case(authority.as_str()))
-    });
-    if foreign {
+    if names_another(&head.headers, Some(authority.as_str())) {
         return Some("A page of another origin cannot use the MCP server.");
     }
     let known = head.extensions.get::<Caller>().is_some_and(|caller| caller.name().is_some());
