@@ -143,8 +143,10 @@ impl Exchange {
         let most = self.core.inner.limits.max_hold.saturating_sub(ROOM_FOR_STOP);
         let deadline = Instant::now() + callbacks.hold_stop.min(most);
         loop {
-            // Listening begins before looking, so that nothing slips between.
+            // Listening begins before looking, so that nothing slips between; and what is open is counted before, since a
+            // callback that comes after the look is then still one that is waited for.
             let arrival = callbacks.hooks.arrival(session);
+            let none_open = callbacks.hooks.open_callbacks(session) == 0;
             self.take(callbacks).await;
             let mut texts = Vec::new();
             for brought in self.thread.homeless_messages(|place| self.has_place(place)) {
@@ -156,7 +158,7 @@ impl Exchange {
             if !texts.is_empty() {
                 return Some(texts.join("\n\n"));
             }
-            if callbacks.hooks.open_callbacks(session) == 0 {
+            if none_open {
                 return None;
             }
             tokio::select! {
