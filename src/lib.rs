@@ -152,6 +152,7 @@ mod intercept;
 mod ledger;
 pub mod limits;
 mod linger;
+mod problem;
 pub mod store;
 #[cfg(feature = "test-util")]
 pub mod testing;
@@ -161,7 +162,8 @@ pub mod wire;
 
 pub use body::{Body, BoxError};
 pub use drive::{
-    GuardedBody, Hookgate, HookgateBuilder, HooksMode, Inspection, OnDeny, Plan, Route, RouteKind, Subagent,
+    DuplicateTool, GuardedBody, Hookgate, HookgateBuilder, HooksMode, HttpTool, HttpTools, Inspection, OnDeny, Plan,
+    Route, RouteKind, Subagent,
 };
 #[cfg(feature = "tower")]
 pub use host::tower::{HookFuture, HookLayer, HookService};

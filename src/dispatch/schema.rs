@@ -39,7 +39,8 @@ impl ToolSchema {
             .offline()
             .with_pattern_options(patterns)
             .build(&schema)
-            .map_err(|error| format!("at {}: {}", place(error.schema_path().as_str()), error.masked()))?;
+            // What is at fault is the schema, as an instance of its draft.
+            .map_err(|error| format!("at {}: {}", place(error.instance_path().as_str()), error.masked()))?;
         Ok(ToolSchema { validator })
     }
 

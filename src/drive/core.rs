@@ -11,6 +11,7 @@ use http::{HeaderMap, Request, Response, request};
 use super::body::GuardedBody;
 use super::callbacks::Callbacks;
 use super::exchange;
+use super::http_tool;
 use super::mcp;
 use super::meter::Inspected;
 use super::route::{self, Inspection, Plan, Route, RouteKind, Subagent, Target};
@@ -181,6 +182,15 @@ impl Hookgate {
     /// a query.
     pub fn plan(&self, route: &Arc<Route>, head: &request::Parts, path: &str) -> Plan {
         let inner = &self.inner;
+        // Which requests the route takes at all, whether there are hooks or not.
+        let called = match route.kind {
+            RouteKind::HttpTool => match http_tool::find(route, head, path) {
+                Ok(Some(called)) => Some(called),
+                Ok(None) => return Plan::Pass,
+                Err(refusal) => return Plan::Refuse(refusal),
+            },
+            _ => None,
+        };
         if inner.mode == HooksMode::Off {
             tracing::warn!(route = &*route.name, "hooks are switched off: nothing is inspected");
             return Plan::Pass;
@@ -199,6 +209,9 @@ impl Hookgate {
         };
         if route.kind == RouteKind::Mcp {
             return inspect(Target::Mcp);
+        }
+        if let Some(called) = called {
+            return inspect(Target::HttpTool(called));
         }
         match Surface::of(&head.method, path) {
             Surface::Conversation(protocol) => inspect(Target::Model { protocol, counting: false }),
@@ -236,6 +249,7 @@ impl Hookgate {
                 exchange::run(self.clone(), route, surface, body_limit, request, upstream).await
             }
             Target::Mcp => mcp::run(self, &route, request, upstream).await.map(Into::into),
+            Target::HttpTool(called) => http_tool::run(self, &route, &called, request, upstream).await.map(Into::into),
         }
     }
 }

@@ -7,6 +7,7 @@ mod core;
 mod decide;
 mod decode;
 mod exchange;
+mod http_tool;
 mod identity;
 mod mcp;
 mod meter;
@@ -24,6 +25,7 @@ pub use self::body::GuardedBody;
 pub use self::core::{Hookgate, HookgateBuilder, HooksMode};
 #[cfg(feature = "tower")]
 pub(crate) use self::exchange::NoAnswer;
+pub use self::http_tool::{DuplicateTool, HttpTool, HttpTools};
 #[cfg(feature = "pingora")]
 pub(crate) use self::route::is_own;
 pub use self::route::{Inspection, OnDeny, Plan, Route, RouteKind, Subagent};

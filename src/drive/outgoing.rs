@@ -17,7 +17,10 @@ pub(super) fn request(head: &request::Parts, body: Rope, inspect_answer: bool, e
     if inspect_answer {
         head.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
-    head.headers.remove(header::TRANSFER_ENCODING);
-    head.headers.insert(header::CONTENT_LENGTH, body.len().into());
+    let framed = head.headers.remove(header::TRANSFER_ENCODING).is_some();
+    // A request that never had a body does not get a length either.
+    if !body.is_empty() || framed || edited || head.headers.contains_key(header::CONTENT_LENGTH) {
+        head.headers.insert(header::CONTENT_LENGTH, body.len().into());
+    }
     Request::from_parts(head, Body::from(body))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
 use super::exchange::unreachable_upstream;
+use super::http_tool::{self, HttpTools};
 use super::mcp;
 use crate::Body;
 use crate::upstream::UpstreamError;
@@ -28,6 +29,9 @@ pub struct Route {
     pub tmp_hooks: bool,
     /// The name of the tool server, by which matchers know its tools as `mcp__<server>__<tool>`.
     pub server: Option<Arc<str>>,
+    /// The tools of a route to plain HTTP; a request that is a call of none of them is refused, unless
+    /// [`Route::allow_uninspected`] has its path.
+    pub tools: HttpTools,
 }
 
 impl Route {
@@ -46,6 +50,7 @@ impl Route {
             on_deny: OnDeny::default(),
             tmp_hooks: false,
             server: None,
+            tools: HttpTools::default(),
         }
     }
 
@@ -58,6 +63,11 @@ impl Route {
     /// ```
     pub fn mcp(name: &str, server: &str) -> Self {
         Route { kind: RouteKind::Mcp, server: Some(server.into()), ..Route::model(name) }
+    }
+
+    /// A route to tools behind plain HTTP: see [`HttpTools`].
+    pub fn http_tool(name: &str, tools: HttpTools) -> Self {
+        Route { kind: RouteKind::HttpTool, tools, ..Route::model(name) }
     }
 
     /// A route that nothing is looked at on.
@@ -77,7 +87,7 @@ impl Route {
     pub fn no_answer(&self, failure: &UpstreamError) -> Option<Response<Body>> {
         match self.kind {
             RouteKind::Model => Some(unreachable_upstream(Protocol::Anthropic, failure)),
-            RouteKind::Mcp | RouteKind::Passthrough => None,
+            RouteKind::Mcp | RouteKind::HttpTool | RouteKind::Passthrough => None,
         }
     }
 
@@ -121,6 +131,8 @@ pub enum RouteKind {
     Model,
     /// The Model Context Protocol.
     Mcp,
+    /// Tools behind plain HTTP, by a table of methods and paths.
+    HttpTool,
     /// Anything; nothing is inspected.
     Passthrough,
 }
@@ -131,6 +143,7 @@ impl RouteKind {
         match self {
             RouteKind::Model => "model",
             RouteKind::Mcp => "mcp",
+            RouteKind::HttpTool => "http-tool",
             RouteKind::Passthrough => "passthrough",
         }
     }
@@ -183,6 +196,8 @@ pub(super) enum Target {
     Model { protocol: Protocol, counting: bool },
     /// To an MCP server.
     Mcp,
+    /// To a tool behind plain HTTP.
+    HttpTool(http_tool::Called),
 }
 
 impl Inspection {
@@ -210,6 +225,7 @@ impl Inspection {
         match &self.target {
             Target::Model { protocol, .. } => error(*protocol, status, message),
             Target::Mcp => mcp::refusal(status, None, INVALID_REQUEST, message),
+            Target::HttpTool(_) => http_tool::refusal(status, message),
         }
     }
 }

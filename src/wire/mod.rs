@@ -5,6 +5,7 @@ pub mod anthropic;
 pub mod client;
 pub mod codec;
 pub mod conversation;
+pub mod http_tool;
 pub mod json;
 pub mod jsonrpc;
 pub mod mcp;

@@ -36,10 +36,11 @@ const IMPURE: [&str; 17] = [
 ];
 
 /// The modules in layers: a module imports only from layers above its own line, and from itself.
-const LAYERS: [&[&str]; 12] = [
+const LAYERS: [&[&str]; 13] = [
     &["id", "limits", "time", "error"],
     &["wire"],
     &["body", "hooks", "linger", "counters"],
+    &["problem"],
     &["upstream", "audit", "auth", "store"],
     &["dispatch"],
     &["ledger", "callback"],

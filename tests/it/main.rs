@@ -44,6 +44,8 @@ mod config_load;
 mod config_show;
 #[cfg(feature = "config")]
 mod config_support;
+#[cfg(feature = "config")]
+mod config_tools;
 #[cfg(feature = "control")]
 mod control;
 #[cfg(feature = "client")]
@@ -62,6 +64,8 @@ mod dispatch_observe;
 mod dispatch_policy;
 #[cfg(all(feature = "cli", feature = "tower"))]
 mod examples;
+#[cfg(all(feature = "pingora", feature = "test-util"))]
+mod http_tool;
 #[cfg(feature = "pingora")]
 mod pingora_driven;
 #[cfg(feature = "pingora")]

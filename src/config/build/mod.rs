@@ -6,6 +6,7 @@ mod connections;
 mod listeners;
 mod references;
 mod routes;
+mod tools;
 
 use std::ops::Deref;
 

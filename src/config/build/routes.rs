@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 
-use super::{Surroundings, references};
+use super::{Surroundings, references, tools};
 use crate::config::error::Problems;
 use crate::config::keys::{Root, Route};
 use crate::config::model::{RouteConfig, Scheme};
-use crate::{OnDeny, Route as CoreRoute, RouteKind};
+use crate::{HttpTools, OnDeny, Route as CoreRoute, RouteKind};
 
 /// Paths that the control surface answers.
 pub(super) const CONTROL_PATHS: [&str; 5] = ["/hookgate", "/api/sessions", "/healthz", "/readyz", "/metrics"];
@@ -83,8 +83,9 @@ fn resolve_one(
         let headers: Vec<_> = route.header_env.0.iter().map(&mut resolve).collect();
         headers.into_iter().collect()
     };
+    let tools = tools::resolve(route, around, problems);
     Some(RouteConfig {
-        route: Arc::new(core(route, on_deny)),
+        route: Arc::new(core(route, on_deny, tools)),
         host: route.host.as_ref().map(|host| host.to_string()),
         path_prefix: route.path_prefix.to_string(),
         upstreams,
@@ -98,13 +99,15 @@ fn resolve_one(
     })
 }
 
-fn core(route: &Route, on_deny: OnDeny) -> CoreRoute {
+fn core(route: &Route, on_deny: OnDeny, tools: HttpTools) -> CoreRoute {
+    let allowed = route.allow_uninspected.iter().map(|path| path.to_string());
     match route.kind {
         RouteKind::Model => CoreRoute::model(&route.name)
-            .allow_uninspected(route.allow_uninspected.iter().map(|path| path.to_string()))
+            .allow_uninspected(allowed)
             .on_deny(route.on_deny.unwrap_or(on_deny))
             .tmp_hooks(route.tmp_hooks),
         RouteKind::Mcp => CoreRoute::mcp(&route.name, route.server.as_deref().unwrap_or(&route.name)),
+        RouteKind::HttpTool => CoreRoute::http_tool(&route.name, tools).allow_uninspected(allowed),
         RouteKind::Passthrough => CoreRoute::passthrough(&route.name),
     }
 }
@@ -125,7 +128,14 @@ fn refuse_what_would_have_no_effect(route: &Route, problems: &mut Problems) {
     };
     let to_a_model = route.kind == RouteKind::Model;
     useless("tmp_hooks", route.tmp_hooks && !to_a_model, "\"model\"");
-    useless("allow_uninspected", !route.allow_uninspected.is_empty() && !to_a_model, "\"model\"");
+    let to_tools = route.kind == RouteKind::HttpTool;
+    let inspected_by_path = to_a_model || to_tools;
+    useless(
+        "allow_uninspected",
+        !route.allow_uninspected.is_empty() && !inspected_by_path,
+        "\"model\" or \"http-tool\"",
+    );
+    useless("tools", !route.tools.is_empty() && !to_tools, "\"http-tool\"");
     useless("on_deny", route.on_deny.is_some() && !to_a_model, "\"model\"");
     useless("server", route.server.is_some() && route.kind != RouteKind::Mcp, "\"mcp\"");
 }

@@ -3,6 +3,7 @@
 mod auth;
 mod callbacks;
 mod text;
+mod tools;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::{HooksMode, OnDeny, RouteKind};
 pub(super) use auth::{Auth, AuthMode, DEFAULT_TOKEN_ENV, DEFAULT_USERS_FILE};
 pub(super) use callbacks::{Delivery, TmpHooks};
 pub(super) use text::{EnvName, Hostname, Name, PathPrefix, Pointer, TrustedHost, UpstreamUrl};
+pub(super) use tools::HttpTool;
 
 section! {
     /// The whole file.
@@ -120,9 +122,11 @@ section! {
         path_prefix: At<PathPrefix>,
         /// The server behind the route, or a list of servers that are taken in turn.
         upstream: At<OneOrMany<At<UpstreamUrl>>>,
+        /// The tools behind a route of kind "http-tool", each with the method and the path by which it is called.
+        tools: Vec<HttpTool> = Value::none(),
         /// Whether the model is offered the tool request_tmp_hook, with which it asks for a one-time callback.
         tmp_hooks: bool = false,
-        /// Starts of paths that pass although hookgate cannot inspect what they carry.
+        /// Starts of paths that pass although hookgate cannot inspect what they carry, or although they are no tool's.
         allow_uninspected: Vec<PathPrefix> = Value::none(),
         /// What a denied tool call does to the answer; without it as in [hooks].
         on_deny: Option<OnDeny>,
@@ -146,6 +150,7 @@ section! {
 choice!(RouteKind {
     "model" => RouteKind::Model, "A model API; the protocol is known by the path.";
     "mcp" => RouteKind::Mcp, "An MCP server, by Streamable HTTP.";
+    "http-tool" => RouteKind::HttpTool, "Tools behind plain HTTP: a table of methods and paths.";
     "passthrough" => RouteKind::Passthrough, "Anything; it passes unseen and fires no hook.";
 });
 

@@ -9,7 +9,7 @@ use crate::Route;
 use crate::audit::{AuditOutcome, AuditRecord};
 use crate::dispatch::Decision;
 use crate::drive::core::Hookgate;
-use crate::hooks::{Detail, Event, HookSet, Occasion, Plane, Replacement};
+use crate::hooks::{Detail, Event, FailureKind, HookSet, Occasion, Plane, Replacement};
 use crate::id::{Hasher, SessionKey, Tenant, random_id};
 use crate::intercept::call::judgeable;
 use crate::intercept::context::mark;
@@ -120,11 +120,7 @@ impl ToolPlane {
             return run();
         }
         if let Err(why) = judgeable(&call.input, self.core.inner.limits.max_held_bytes) {
-            let what = format!("the call of {} cannot be judged: {}", call.name, why.what);
-            return match dispatcher.undecidable(&self.hooks, &occasion, why.kind, &what).decision {
-                Decision::Deny { reason, .. } => ToolVerdict::Deny(reason),
-                _ => run(),
-            };
+            return self.undecidable(call, why.kind, &why.what);
         }
         let schema = schema.map(|raw| self.core.inner.schemas.get(raw)).transpose();
         let compiled = schema.as_ref().ok().and_then(Option::as_deref);
@@ -152,6 +148,16 @@ impl ToolPlane {
             mark(&added.text, &about)
         });
         ToolVerdict::Run { input: input.filter(|input| *input != call.input), context: context.collect() }
+    }
+
+    /// What the handlers' failure modes say about a call that cannot be judged. `what` is wrong with it.
+    pub(in crate::drive) fn undecidable(&self, call: &ToolCall, kind: FailureKind, what: &str) -> ToolVerdict {
+        let occasion = self.about(Event::PreToolUse, call);
+        let what = format!("the call of {} cannot be judged: {what}", call.name);
+        match self.core.inner.dispatcher.undecidable(&self.hooks, &occasion, kind, &what).decision {
+            Decision::Deny { reason, .. } => ToolVerdict::Deny(reason),
+            _ => ToolVerdict::Run { input: None, context: Vec::new() },
+        }
     }
 
     /// Whether anybody is told what came of a call.

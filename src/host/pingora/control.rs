@@ -11,9 +11,9 @@ use tower::ServiceExt as _;
 
 use super::gateway::{NO_URI, authority};
 use super::guard::Guard;
-use super::problem::problem;
 use super::respond;
 use crate::body::Body;
+use crate::problem::problem;
 
 /// The largest request that the control surface reads.
 const MAX_BODY: usize = 1 << 20;

@@ -17,11 +17,11 @@ use super::callbacks::Callbacks;
 use super::counts::Counts;
 use super::guard::Guard;
 use super::passthrough::Passing;
-use super::problem::problem;
 use super::routes::{Found, Table};
 use super::upstream::RouteUpstream;
 use super::upstream::headers::HeaderCase;
 use super::{control, driven, framing, respond, upgrade};
+use crate::problem::problem;
 use crate::upstream::UpstreamErrorKind;
 use crate::{Hookgate, Plan, Route};
 

@@ -14,7 +14,6 @@ mod guard;
 mod on_demand;
 mod passthrough;
 mod path;
-mod problem;
 mod respond;
 mod routes;
 mod server;

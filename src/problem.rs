@@ -1,11 +1,11 @@
-//! Refusals of the proxy itself, as RFC 9457 problem details.
+//! Refusals where no protocol says how they look, as RFC 9457 problem details.
 
 use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::body::Body;
 
 /// An answer that says what is wrong and what can be done.
-pub(super) fn problem(status: StatusCode, detail: &str) -> Response<Body> {
+pub(crate) fn problem(status: StatusCode, detail: &str) -> Response<Body> {
     let title = status.canonical_reason().unwrap_or("Refused");
     let body = serde_json::json!({
         "type": "about:blank",
