@@ -23,6 +23,7 @@ pub struct HookSources {
     pub(super) allow_insecure_loopback: bool,
     pub(super) connections: Vec<Arc<str>>,
     pub(super) redaction: Redaction,
+    pub(super) denied: Vec<String>,
     pub(super) off: bool,
 }
 
@@ -42,7 +43,8 @@ impl HookSources {
             .allowed_hosts(self.allowed_hosts.iter().map(String::as_str))
             .allow_insecure_loopback(self.allow_insecure_loopback)
             .connections(self.connections.iter().map(|name| &**name))
-            .redaction(self.redaction.clone());
+            .redaction(self.redaction.clone())
+            .deny_tools(self.denied.iter().map(String::as_str));
         for pattern in &self.documents {
             match self.folder.expand(pattern) {
                 Ok(files) => {

@@ -6,11 +6,15 @@ use tokio::sync::Semaphore;
 
 use super::ask::{Dispatch, Run};
 use super::plan::{Chain, Ruling, failed, refusal};
-use super::{AddedContext, DispatchKey, HandlerTransport, ToolSchema, Verdict, observe};
-use crate::audit::{AuditLog, AuditOutcome};
-use crate::hooks::{Detail, Envelope, Failure, FailureKind, HookSet, Occasion};
+use super::{AddedContext, Decision, DispatchKey, HandlerTransport, ToolSchema, Verdict, observe};
+use crate::audit::{AuditLog, AuditOutcome, AuditRecord};
+use crate::hooks::{Detail, Envelope, Event, Failure, FailureKind, HookSet, Occasion};
+use crate::id::random_id;
 use crate::limits::{Limits, MAX_OBSERVERS};
 use crate::time::Timestamp;
+
+/// What decides where no handler does.
+const STATIC: &str = "[tools] deny";
 
 /// Asks and tells handlers. Cheap to clone: all clones share one transport and one log.
 ///
@@ -18,7 +22,8 @@ use crate::time::Timestamp;
 ///    a replacement is what the next one sees; the first refusal ends it.
 /// 2. Handlers that observe are told all at once ([`Dispatcher::observe`], [`Dispatcher::observe_awaited`]).
 /// 3. Each run of a handler leaves one audit record, whatever becomes of it.
-/// 4. It does not know whether an event was decided before: callers ask once for one logical event.
+/// 4. The call of a tool that is denied ([`HookSet::denies`]) is refused before anybody is asked.
+/// 5. It does not know whether an event was decided before: callers ask once for one logical event.
 #[derive(Clone)]
 pub struct Dispatcher {
     pub(super) inner: Arc<Inner>,
@@ -59,6 +64,9 @@ impl Dispatcher {
         detail: Detail,
         schema: Option<&ToolSchema>,
     ) -> Verdict {
+        if let Some(denied) = self.denied(hooks, occasion) {
+            return denied;
+        }
         let handlers = hooks.concerned(occasion);
         if handlers.is_empty() {
             return Verdict::allow();
@@ -92,7 +100,23 @@ impl Dispatcher {
     /// up to the first that refuses. `what` says in a few words what is wrong; it is part of the reason, so it holds
     /// nothing of the input.
     pub fn undecidable(&self, hooks: &Arc<HookSet>, occasion: &Occasion, kind: FailureKind, what: &str) -> Verdict {
+        if let Some(denied) = self.denied(hooks, occasion) {
+            return denied;
+        }
         Self::unasked(&Dispatch::new(self, hooks, occasion, 1), kind, what)
+    }
+
+    /// Refuses the call of a tool that is denied without asking anybody, and records that; `None` for everything else.
+    /// [`Dispatcher::gate`] and [`Dispatcher::undecidable`] begin with it.
+    pub fn denied(&self, hooks: &HookSet, occasion: &Occasion) -> Option<Verdict> {
+        let name = occasion.full_name().filter(|_| occasion.event == Event::PreToolUse)?;
+        if !hooks.denies(&name) {
+            return None;
+        }
+        let reason = format!("the tool {name} is denied by the configuration");
+        let record = AuditRecord::of(occasion, random_id().into(), AuditOutcome::Deny, Timestamp::now());
+        self.inner.audit.record(record.because(&reason));
+        Some(refusal(Decision::Deny { reason, handler: STATIC.into() }, false))
     }
 
     fn unasked(dispatch: &Dispatch, kind: FailureKind, what: &str) -> Verdict {
@@ -153,8 +177,8 @@ impl Dispatcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dispatch::{Decision, HandlerAnswer, TransportError};
-    use crate::hooks::{Event, Plane};
+    use crate::dispatch::{HandlerAnswer, TransportError};
+    use crate::hooks::Plane;
     use crate::id::SessionKey;
     use bytes::Bytes;
     use futures_util::future::BoxFuture;

@@ -222,10 +222,10 @@ impl Hookgate {
         }
     }
 
-    /// Whether a handler is configured that may refuse or change something.
+    /// Whether something is configured that may refuse or change something.
     pub(super) fn gates(&self) -> bool {
         let hooks = self.inner.hooks.load();
-        Event::ALL.into_iter().any(|event| event.gates() && hooks.has(event))
+        Event::ALL.into_iter().any(|event| hooks.gates(event))
     }
 
     /// Removes hookgate's own headers from what goes upstream; hosts call it for [`Plan::Pass`].

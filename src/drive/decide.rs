@@ -27,7 +27,7 @@ impl Exchange {
         let answers = self.offers_callbacks() && !self.counting;
         // Such calls are held only until they are whole: the MCP server has to know them before the client makes them.
         let correlates = self.correlates();
-        let gates_calls = self.hooks.has(Event::PreToolUse) || self.gates_delegation() || answers || correlates;
+        let gates_calls = self.hooks.gates(Event::PreToolUse) || self.gates_delegation() || answers || correlates;
         let stop_hooks = self.hooks.has(Event::Stop) && self.occasion.agent_id.is_none() && !self.side;
         let stop_gated = stop_hooks || self.may_hold_stop();
         let observes = [Event::PostToolUse, Event::PostToolUseFailure, Event::SubagentStop];
@@ -35,7 +35,7 @@ impl Exchange {
         let gated = gates_calls.then(|| {
             let (hooks, core, delegation) = (self.hooks.clone(), self.core.clone(), self.gates_delegation());
             let gated = move |name: &str| {
-                hooks.matching(Event::PreToolUse, Some(name)).next().is_some()
+                hooks.gates_calls_of(name)
                     || answers && is_answered(name)
                     || correlates && tool::named(name).is_some()
                     || delegation && core.inner.subagents.iter().any(|subagent| *subagent.tool == *name)

@@ -122,7 +122,7 @@ fn detail(exchange: &Exchange, parts: &[Part], replayed: bool) -> Detail {
 pub(super) async fn decide_declared(exchange: &Exchange) -> Vec<String> {
     let conversation = &exchange.conversation;
     let mut refused = Vec::new();
-    if exchange.counting || !exchange.hooks.has(Event::PreToolUse) {
+    if exchange.counting || !exchange.hooks.gates(Event::PreToolUse) {
         return refused;
     }
     for (tool, server) in conversation
@@ -158,13 +158,14 @@ async fn ask_declared(exchange: &Exchange, tool: &Tool, name: &str) -> crate::di
 /// matcher that names one of them is asked under that name.
 fn names_to_ask(exchange: &Exchange, tool: &Tool, server: bool) -> Vec<String> {
     let mut names = Vec::new();
-    if exchange.hooks.matching(Event::PreToolUse, Some(&tool.name)).next().is_some() {
+    if exchange.hooks.gates_calls_of(&tool.name) {
         names.push(tool.name.clone());
     }
     if server || tool.name.starts_with("mcp__") {
         let prefix = format!("{}__", tool.name);
         let matchers = exchange.hooks.handlers(Event::PreToolUse).iter().filter_map(|handler| handler.matcher.names());
-        for name in matchers.flatten().filter(|name| name.starts_with(&prefix)) {
+        let denied = exchange.hooks.denied_tools().iter();
+        for name in matchers.flatten().chain(denied).filter(|name| name.starts_with(&prefix)) {
             if !names.iter().any(|known| **known == **name) {
                 names.push(name.to_string());
             }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::allowed_hosts::AllowedHosts;
 use super::document::{Reader, Surroundings};
-use super::{Event, Handler, HookErrors, Occasion, Redaction};
+use super::{Event, Handler, HookErrors, Matcher, Occasion, Redaction};
 
-/// Every configured handler, checked and in order: documents as they were added, handlers as they were declared.
+/// Every configured handler, checked and in order: documents as they were added, handlers as they were declared; and the tools
+/// that are denied without asking anybody.
 ///
 /// ```
 /// use hookgate::hooks::{Event, HookSet};
@@ -28,6 +29,7 @@ pub struct HookSet {
     by_event: [Vec<Arc<Handler>>; Event::ALL.len()],
     redaction: Redaction,
     allowed_hosts: AllowedHosts,
+    denied: Option<Matcher>,
 }
 
 impl HookSet {
@@ -41,9 +43,29 @@ impl HookSet {
         HookSetBuilder::default()
     }
 
-    /// Whether there is no handler.
+    /// Whether there is no handler, and no tool is denied.
     pub fn is_empty(&self) -> bool {
-        self.by_event.iter().all(Vec::is_empty)
+        self.by_event.iter().all(Vec::is_empty) && self.denied.is_none()
+    }
+
+    /// Whether a tool is denied whatever handlers say; see [`HookSetBuilder::deny_tools`].
+    pub fn denies(&self, tool: &str) -> bool {
+        self.denied.as_ref().is_some_and(|denied| denied.matches(tool))
+    }
+
+    /// The tools that are denied, as they were listed.
+    pub fn denied_tools(&self) -> &[Arc<str>] {
+        self.denied.as_ref().and_then(Matcher::names).unwrap_or_default()
+    }
+
+    /// Whether an event that is about to happen may be refused or changed.
+    pub fn gates(&self, event: Event) -> bool {
+        event.gates() && (self.has(event) || event == Event::PreToolUse && self.denied.is_some())
+    }
+
+    /// Whether calls of this tool may be refused or changed.
+    pub fn gates_calls_of(&self, tool: &str) -> bool {
+        self.denies(tool) || self.matching(Event::PreToolUse, Some(tool)).next().is_some()
     }
 
     /// Whether the event has a handler.
@@ -109,6 +131,7 @@ pub struct HookSetBuilder {
     allow_insecure_loopback: bool,
     connections: Vec<Arc<str>>,
     redaction: Redaction,
+    denied: Vec<Arc<str>>,
 }
 
 impl HookSetBuilder {
@@ -147,6 +170,21 @@ impl HookSetBuilder {
         self
     }
 
+    /// Tools that are denied without asking anybody, named as matchers name them: by their own name, or as
+    /// `mcp__<server>__<tool>`. No handler can allow them.
+    ///
+    /// ```
+    /// use hookgate::hooks::HookSet;
+    /// let set = HookSet::builder().deny_tools(["wipe", "mcp__files__write"]).build().unwrap();
+    /// assert!(set.denies("wipe") && set.denies("mcp__any__wipe") && set.denies("mcp__files__write"));
+    /// assert!(!set.denies("write") && !set.is_empty());
+    /// ```
+    #[must_use]
+    pub fn deny_tools<'a>(mut self, tools: impl IntoIterator<Item = &'a str>) -> Self {
+        self.denied.extend(tools.into_iter().map(Arc::from));
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -167,7 +205,8 @@ impl HookSetBuilder {
         if !errors.is_empty() {
             return Err(HookErrors::new(errors));
         }
-        let mut set = HookSet { redaction: self.redaction, allowed_hosts, ..HookSet::default() };
+        let denied = Some(self.denied).filter(|denied| !denied.is_empty()).map(Matcher::of);
+        let mut set = HookSet { redaction: self.redaction, allowed_hosts, denied, ..HookSet::default() };
         for handler in handlers {
             set.by_event[handler.event as usize].push(Arc::new(handler));
         }

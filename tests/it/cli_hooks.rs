@@ -50,6 +50,16 @@ fn list_shows_the_handlers_in_force() {
 }
 
 #[test]
+fn tools_that_are_denied_are_shown() {
+    let folder = Folder::with("[tools]\ndeny = [\"wipe\", \"mcp__files__write\"]\n");
+    let output = folder.hookgate(&["hooks", "list"]);
+    assert_eq!(output.stdout, "Denied by [tools], whatever hooks say: wipe, mcp__files__write\n");
+    let output = folder.hookgate(&["hooks", "test", "PreToolUse", "--tool", "wipe"]);
+    let decision = "Decision: deny, by [tools] deny: the tool wipe is denied by the configuration";
+    assert!(output.code == 0 && output.stdout.contains(decision), "{}{}", output.stdout, output.stderr);
+}
+
+#[test]
 fn a_test_shows_request_answer_and_decision() {
     let folder = folder("PreToolUse", &[handler("first", policy(MODIFY), ""), handler("second", policy(DENY), "")]);
     let output = folder.hookgate(&["hooks", "test", "PreToolUse", "--tool", "Write", "--input", r#"{"n": 1.50}"#]);

@@ -32,7 +32,7 @@ fn all_faults_are_reported_in_the_order_of_the_file_with_place_key_finding_and_e
             "hookgate.toml:7:1: routes[0].path_prefix: missing; expected the start of a path, such as \"/anthropic\": plain letters, no empty, \".\" or \"..\" steps",
             "hookgate.toml:9:8: routes[0].kind: found \"modle\"; expected \"model\" or \"mcp\" or \"http-tool\" or \"passthrough\"",
             "hookgate.toml:10:39: routes[0].upstream[1]: found \"ftp://x\"; expected an http or https URL without user, query and fragment, such as \"https://api.anthropic.com\"; credentials go into header_env",
-            "hookgate.toml:11:2: sandbox: unknown key; accepted here: server, auth, hooks, routes, tmp_hooks, delivery, subagents, redact, connections, audit, limits, log",
+            "hookgate.toml:11:2: sandbox: unknown key; accepted here: server, auth, hooks, routes, tmp_hooks, delivery, tools, subagents, redact, connections, audit, limits, log",
         ]
     );
 }
@@ -57,7 +57,7 @@ fn a_file_that_is_named_has_to_be_there() {
 fn keys_of_features_that_do_not_exist_are_unknown() {
     for text in [
         "[store]\nurl = \"memory:\"",
-        "[tools]\ndeny = []",
+        "[tools]\ndefault = \"ask\"",
         "[hooks]\ntermination_gate = \"enforce\"",
         "[audit]\nretention_days = 1",
         "[connections.a]\nsigning_secret_env = \"T\"",

@@ -79,3 +79,14 @@ fn tools_have_no_effect_elsewhere() {
     let faults = Folder::with(&route(keys).replace("http-tool", "passthrough")).faults(&[]);
     assert!(faults.len() == 1 && faults[0].contains("tools has no effect"), "{faults:?}");
 }
+
+#[test]
+fn denied_tools_outlive_a_reload_of_the_documents() {
+    let folder = Folder::with("[tools]\ndeny = [\"wipe\", \"mcp__files__write\"]\n");
+    let config = folder.load(&[]).unwrap();
+    for hooks in [config.hooks, config.hook_sources.load().unwrap()] {
+        assert!(hooks.denies("wipe") && hooks.denies("mcp__files__write") && !hooks.denies("write"));
+    }
+    let off = folder.load(&[("HOOKGATE_HOOKS_MODE", "off")]).unwrap();
+    assert!(!off.hooks.denies("wipe"), "the emergency switch switches off all of it");
+}

@@ -91,3 +91,5 @@ mod layering;
 mod scenario;
 #[cfg(feature = "test-util")]
 mod store;
+#[cfg(all(feature = "pingora", feature = "test-util"))]
+mod tool_deny;

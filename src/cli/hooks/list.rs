@@ -15,6 +15,13 @@ pub(in crate::cli) fn list(args: &Args) -> Result<(), Failure> {
     if config.hooks.is_empty() {
         return print("No hooks are configured. [hooks] documents names the files that hold them.\n");
     }
+    let denied = config.hooks.denied_tools();
+    if !denied.is_empty() {
+        print(&format!("Denied by [tools], whatever hooks say: {}\n", denied.join(", ")))?;
+    }
+    if config.hooks.iter().next().is_none() {
+        return Ok(());
+    }
     let heading = ["EVENT", "ID", "MATCHER", "URL", "TIMEOUT", "FAILURE", "SOURCE"].map(str::to_owned);
     let rows: Vec<_> = std::iter::once(heading).chain(config.hooks.iter().map(|handler| row(handler))).collect();
     print(&table::render(&rows))

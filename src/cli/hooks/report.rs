@@ -12,7 +12,7 @@ use crate::id::Hasher;
 
 /// One handler: the request, the answer, what was made of it.
 pub(super) fn run(record: &AuditRecord, handler: Option<&Handler>, exchanges: &[Exchange]) -> String {
-    let id = record.handler_id.as_deref().unwrap_or_default();
+    let id = record.handler_id.as_deref().unwrap_or("nobody");
     let mut text = format!("{} → {id}\n", record.event.name());
     // The key of a request is made of the event and the handler.
     let key = Hasher::new().with(record.event_id.as_bytes()).with(id.as_bytes()).finish().to_uuid();

@@ -10,7 +10,7 @@ use crate::cli::args::{Args, HooksTest};
 use crate::cli::{Failure, load, log, print};
 use crate::config::{Config, LogConfig};
 use crate::dispatch::{Decision, DispatchKey, Dispatcher, Verdict};
-use crate::hooks::{Detail, HookSet, Occasion};
+use crate::hooks::{Detail, Event, HookSet, Occasion};
 
 /// How many handlers of one event are reported; there is one record for each.
 const MOST: usize = 500;
@@ -38,6 +38,11 @@ fn selected(config: &Config, test: &HooksTest, occasion: &Occasion) -> Result<Ho
     let event = test.event.name();
     let of_event =
         || config.hooks.handlers(test.event).iter().map(|handler| &*handler.id).collect::<Vec<_>>().join(", ");
+    // No handler is asked then, and that is what the test shows.
+    let denied = occasion.full_name().is_some_and(|name| test.event == Event::PreToolUse && config.hooks.denies(&name));
+    if denied {
+        return Ok(config.hooks.clone());
+    }
     let hooks = match &test.handler {
         Some(id) => {
             let hooks = config.hooks.only(id);

@@ -40,6 +40,7 @@ pub(super) fn build(root: &Root, effective: Node, around: &Surroundings<'_>, pro
         // By the names in the file: one that could not be resolved is one fault, not one more for every handler.
         connections: root.connections.0.iter().map(|(name, _)| name.as_str().into()).collect(),
         redaction: redaction(&root.redact, problems),
+        denied: texts(&root.tools.deny),
         off: root.hooks.mode == HooksMode::Off,
     };
     let hooks = sources.load().unwrap_or_else(|errors| {

@@ -35,6 +35,8 @@ section! {
         tmp_hooks: TmpHooks = Value::table(),
         /// What becomes of the messages that callbacks bring.
         delivery: Delivery = Value::table(),
+        /// Which tools agents may use, whatever hooks say.
+        tools: Tools = Value::table(),
         /// The tools with which an agent delegates to a sub-agent.
         subagents: Vec<Subagent> = default_subagents(),
         /// What handlers, logs and the audit do not get to see of a tool's input and result.
@@ -98,7 +100,7 @@ section! {
 
 choice!(HooksMode {
     "on" => HooksMode::On, "Hooks are dispatched.";
-    "off" => HooksMode::Off, "No hook is dispatched; every start and every request says so in the log.";
+    "off" => HooksMode::Off, "No hook is dispatched, and no tool is denied; every start and every request says so in the log.";
 });
 
 choice!(OnDeny {
@@ -162,6 +164,14 @@ fn default_routes() -> Value {
         route("openai", "/openai", "https://api.openai.com"),
         route("gemini", "/gemini", "https://generativelanguage.googleapis.com"),
     ])
+}
+
+section! {
+    /// `[tools]`
+    Tools {
+        /// Tools that nobody may use, by their own names or as mcp__<server>__<tool>. No hook is asked, and none can allow them.
+        deny: Vec<Name> = Value::none(),
+    }
 }
 
 section! {

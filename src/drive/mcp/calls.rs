@@ -44,6 +44,18 @@ impl Exchange {
             return invalid(StatusCode::BAD_REQUEST, HEADER_MISMATCH, &why);
         }
         let input = params.input(text);
+        let call = ToolCall {
+            name: params.name.clone(),
+            server: self.route.server.clone(),
+            id: random_id().into(),
+            input: input.clone(),
+        };
+        let occasion = self.plane.about(Event::PreToolUse, &call);
+        let dispatcher = &self.plane.core.inner.dispatcher;
+        if dispatcher.denied(&self.plane.hooks, &occasion).is_some() {
+            // It is not listed either, so that there is no such tool as far as the client can see.
+            return invalid(StatusCode::OK, INVALID_PARAMS, &format!("Unknown tool: {}", params.name));
+        }
         let round = Hasher::new().with(params.name.as_bytes()).with(&input).finish();
         let earlier = params.goes_on.then(|| round_with(round, self.client, params.state));
         if let Some(earlier) = earlier.and_then(|key| self.plane.core.inner.mcp.next_round(&key)) {
@@ -55,13 +67,6 @@ impl Exchange {
             let replacement = earlier.replacement.clone();
             return self.forward_call(id, params, earlier, replacement, schema.as_ref());
         }
-        let call = ToolCall {
-            name: params.name.clone(),
-            server: self.route.server.clone(),
-            id: random_id().into(),
-            input: input.clone(),
-        };
-        let occasion = self.plane.about(Event::PreToolUse, &call);
         let schema = match self.plane.hooks.concerned(&occasion).is_empty() {
             true => None,
             false => self.schema(&params.name).await,

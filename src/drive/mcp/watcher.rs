@@ -10,6 +10,7 @@ use super::calls::round_with;
 use super::exchange::{Exchange, call_key, task_key};
 use super::state::Pending;
 use crate::drive::tool::{Outcome, ToolPlane, Watch};
+use crate::hooks::qualified;
 use crate::id::Digest;
 use crate::wire::json::{Edits, Span, pointer, quote};
 use crate::wire::jsonrpc::{Envelope, Kind, Payload, read};
@@ -37,6 +38,7 @@ pub(super) struct Watcher {
     client: Digest,
     modern: bool,
     status: StatusCode,
+    server_name: Option<Arc<str>>,
 }
 
 impl Watcher {
@@ -49,7 +51,27 @@ impl Watcher {
             client: exchange.client,
             modern: exchange.revision == Revision::Modern,
             status: StatusCode::OK,
+            server_name: exchange.route.server.clone(),
         }
+    }
+
+    /// Whether a list of tools may come for which some of them must not be seen. One that a stream broke off before may come
+    /// on any stream that is resumed.
+    fn may_hide(&self) -> bool {
+        let lists = self.asked.iter().any(|asked| matches!(asked, Asked::List { .. }));
+        !self.plane.hooks.denied_tools().is_empty() && (lists || self.asked.is_empty() && self.session.is_some())
+    }
+
+    /// What is denied is not shown: one rule for what is listed and what can be called.
+    fn hide(&self, list: &ToolList, edits: &mut Edits) {
+        let hooks = &self.plane.hooks;
+        list.hide(
+            |tool| match &self.server_name {
+                Some(server) => hooks.denies(&qualified(server, tool)),
+                None => hooks.denies(tool),
+            },
+            edits,
+        );
     }
 
     /// Whether a tool was called.
@@ -120,7 +142,12 @@ impl Watcher {
             }
             Kind::Result(span) => match envelope.id_text(text).and_then(|id| self.take(id)) {
                 Some(Asked::Call { pending, .. }) => self.see_call(text, *span, &pending, edits),
-                Some(Asked::List { .. }) => self.see_list(text, *span),
+                Some(Asked::List { .. }) => self.see_list(text, *span, edits),
+                None if self.may_hide() => {
+                    if let Ok(list) = ToolList::read(text, *span) {
+                        self.hide(&list, edits);
+                    }
+                }
                 Some(Asked::Task { key, of, gets, .. }) => self.see_task(text, *span, key, &of, gets),
                 Some(Asked::Initialize) | None => {}
             },
@@ -149,8 +176,9 @@ impl Watcher {
         }
     }
 
-    fn see_list(&self, text: &[u8], span: Span) {
+    fn see_list(&self, text: &[u8], span: Span, edits: &mut Edits) {
         if let Ok(list) = ToolList::read(text, span) {
+            self.hide(&list, edits);
             let tools = list.tools.into_iter().map(|tool| (tool.name, tool.schema));
             self.plane.core.inner.mcp.learn(self.client, tools);
         }
@@ -191,7 +219,9 @@ fn outcome(result: &[u8], failed: bool) -> Outcome {
 
 impl Watch for Watcher {
     fn may_replace(&self) -> bool {
-        self.asked.iter().any(|asked| matches!(asked, Asked::Call { pending, .. } if !pending.context.is_empty()))
+        let adds = |asked: &Asked| matches!(asked, Asked::Call { pending, .. } if !pending.context.is_empty());
+        // An answer that is an error has nothing to be changed, in whatever form it comes.
+        self.status.is_success() && (self.may_hide() || self.asked.iter().any(adds))
     }
 
     fn message(&mut self, message: &[u8]) -> Option<Bytes> {

@@ -116,7 +116,7 @@ impl ToolPlane {
         let run = || ToolVerdict::Run { input: None, context: Vec::new() };
         let occasion = self.about(Event::PreToolUse, call);
         let dispatcher = &self.core.inner.dispatcher;
-        if self.hooks.concerned(&occasion).is_empty() {
+        if !self.hooks.gates_calls_of(&occasion.full_name().unwrap_or_default()) {
             return run();
         }
         if let Err(why) = judgeable(&call.input, self.core.inner.limits.max_held_bytes) {

@@ -140,6 +140,23 @@ pub(super) async fn bodies_that_cannot_be_told_are_undecidable(host: Host) -> Ou
     Ok(())
 }
 
+pub(super) async fn a_tool_that_is_denied_is_nobodys_to_allow(host: Host) -> Outcome {
+    for gated in [false, true] {
+        let plan = host.plan().denied("refund");
+        let stage = if gated { plan.gate(|_| Ruling::pass()) } else { plan }.start().await?;
+        for headers in [&[][..], &[("content-type", "application/x-www-form-urlencoded")]] {
+            let answer = stage.call("POST", REFUND, headers, BODY).await?;
+            assert_eq!(answer.status, 403);
+            assert!(answer.detail().contains("refund is denied by the configuration"), "{}", answer.detail());
+        }
+        assert!(stage.policy.asked().is_empty() && stage.server.requests().is_empty());
+        assert_eq!(stage.call("GET", "/v1/charges/ch_1", &[], "").await?.status, 200);
+        let denied = stage.audit().await?.into_iter().filter(|record| record["outcome"] == "deny");
+        assert!(denied.map(|record| record["toolName"].clone()).eq(["refund", "refund"]));
+    }
+    Ok(())
+}
+
 pub(super) async fn context_has_no_place(host: Host) -> Outcome {
     let stage = host.plan().gate(|_| Ruling::pass().context("ask a manager first")).start().await?;
     let answer = stage.call("GET", "/v1/charges/ch_1", &[], "").await?;

@@ -44,6 +44,7 @@ tests! {
         a_replaced_parameter_stays_in_its_segment,
         a_replacement_fits_the_schema,
         bodies_that_cannot_be_told_are_undecidable,
+        a_tool_that_is_denied_is_nobodys_to_allow,
         context_has_no_place,
         a_head_request_is_what_its_get_is;
     find:

@@ -46,6 +46,7 @@ pub(crate) struct Plan {
     hooks: Vec<MakeHook>,
     allow_uninspected: Vec<String>,
     upstream: Option<String>,
+    denied: Vec<&'static str>,
 }
 
 /// Everything running.
@@ -92,6 +93,7 @@ impl Host {
             hooks: Vec::new(),
             allow_uninspected: Vec::new(),
             upstream: None,
+            denied: Vec::new(),
         }
     }
 }
@@ -124,6 +126,11 @@ impl Plan {
         self
     }
 
+    pub(crate) fn denied(mut self, tool: &'static str) -> Self {
+        self.denied.push(tool);
+        self
+    }
+
     pub(crate) async fn start(mut self) -> Result<Stage, BoxError> {
         let script = std::mem::replace(&mut self.script, Box::new(|_, _| Answer::nothing()));
         let decide = std::mem::replace(&mut self.decide, Box::new(|_| Ruling::pass()));
@@ -144,6 +151,7 @@ impl Plan {
             .document("hooks.json", hooks)
             .allowed_hosts(["127.0.0.1"])
             .allow_insecure_loopback(true)
+            .deny_tools(self.denied.iter().copied())
             .build()?;
         let mut limits = Limits::default();
         limits.max_request_bytes = MAX_REQUEST;
@@ -177,6 +185,9 @@ documents = ["hooks.json"]
 allowed_hosts = ["127.0.0.1"]
 allow_insecure_loopback = true
 
+[tools]
+deny = {}
+
 [limits]
 max_request_bytes = {MAX_REQUEST}
 
@@ -188,6 +199,7 @@ upstream = "{upstream}"
 allow_uninspected = {}
 tools = [{}]
 "#,
+            json!(self.denied),
             json!(self.allow_uninspected),
             tools.join(", "),
         );

@@ -4,6 +4,7 @@
 //! host, called `scenario::<host>::<streamed | whole>::<name>`, and run it with a time limit that only a hang reaches.
 
 mod callbacks;
+mod denied;
 mod deny;
 mod echo;
 mod failure;
@@ -234,6 +235,11 @@ suite! {
             a_trace_goes_on_to_model_and_handlers,
             what_is_no_trace_is_not_told,
             a_handlers_own_traffic_fires_nothing;
+        denied:
+            a_denied_tool_is_refused_and_stays_declared,
+            no_handler_can_allow_it,
+            what_cannot_be_judged_is_denied_too,
+            a_tool_that_the_provider_runs_is_not_declared;
         typed:
             a_denied_prompt_in_a_result_never_reaches_the_model,
             a_rewritten_prompt_in_a_result_changes_nothing_else,

@@ -59,6 +59,8 @@ pub(crate) struct Plan {
     upstream: Option<String>,
     /// Callbacks are offered, and the end of a turn is held this many seconds.
     callbacks: Option<u64>,
+    /// Tools that are denied without asking anybody.
+    denied: Vec<&'static str>,
 }
 
 /// Where callbacks come in, as far as the model is told.
@@ -105,6 +107,7 @@ impl Setting {
             allow_uninspected: Vec::new(),
             upstream: None,
             callbacks: None,
+            denied: Vec::new(),
         }
     }
 }
@@ -160,6 +163,12 @@ impl Plan {
         self
     }
 
+    /// Denies a tool without asking anybody.
+    pub(crate) fn denied(mut self, tool: &'static str) -> Self {
+        self.denied.push(tool);
+        self
+    }
+
     /// Starts everything.
     pub(crate) async fn start(mut self) -> Result<Stage, BoxError> {
         let script = std::mem::replace(&mut self.script, Box::new(|_, _| Answer::nothing()));
@@ -180,6 +189,7 @@ impl Plan {
             .document("hooks.json", hooks)
             .allowed_hosts(["127.0.0.1"])
             .allow_insecure_loopback(true)
+            .deny_tools(self.denied.iter().copied())
             .build()?;
         let mut core = Hookgate::builder();
         let mut tmp_hooks = None;
@@ -231,6 +241,7 @@ impl Plan {
             OnDeny::Feedback => "feedback",
             OnDeny::End => "end",
         };
+        let denied = json!(self.denied);
         let (tmp_hooks, hold_stop) = (self.callbacks.is_some(), self.callbacks.unwrap_or(0));
         let max_hold = format!("{}ms", limits.max_hold.as_millis());
         format!(
@@ -260,6 +271,9 @@ base_url = "{CALLBACKS}"
 
 [delivery]
 hold_stop_seconds = {hold_stop}
+
+[tools]
+deny = {denied}
 
 [[subagents]]
 tool = "Agent"
