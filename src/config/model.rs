@@ -28,6 +28,8 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// The control surface's own addresses, always plain HTTP; empty: it is served on every listener of `listen`.
     pub control_listen: Vec<SocketAddr>,
+    /// The names under which the outside reaches this hookgate, some of them with a port.
+    pub trusted_hosts: Vec<String>,
     /// How long streams that are under way may go on after SIGTERM.
     pub shutdown_grace: Duration,
     /// The routes, longest prefix first; a route with a host stands before one without for the same prefix.
@@ -124,6 +126,8 @@ pub struct RouteConfig {
     pub host: Option<String>,
     /// The path prefix, taken off before forwarding: empty for `/`, else `/a/b` without a slash at the end.
     pub path_prefix: String,
+    /// Scheme, host and port by which the outside reaches the route, where its server's own addresses are to be that.
+    pub public_origin: Option<String>,
     /// Where the requests go; never empty, several are taken in turn.
     pub upstreams: Vec<UpstreamTarget>,
     /// The longest time to connect, TLS included.

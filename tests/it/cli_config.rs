@@ -111,7 +111,7 @@ fn every_file_in_configs_is_valid_and_starts() {
     UsersFile::new(folder.path("users.toml")).add("ann", &Password::new("correct horse").unwrap()).unwrap();
     assert_eq!(folder.hookgate(&["key", "add", "team-a"]).code, 0);
 
-    for name in ["minimal.toml", "claude-code.toml", "callbacks.toml", "http-tool.toml", "team.toml"] {
+    for name in ["minimal.toml", "claude-code.toml", "callbacks.toml", "http-tool.toml", "mcp.toml", "team.toml"] {
         let file = folder.file(name, &std::fs::read_to_string(configs.join(name)).unwrap());
         let token = ("HOOKGATE_TOKEN", "correct-token-0123456789");
         let output = folder.hookgate_with(&[token], &["validate", "--config", file.to_str().unwrap()]);
@@ -124,5 +124,5 @@ fn every_file_in_configs_is_valid_and_starts() {
     let files = std::fs::read_dir(configs).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
     // The other two are what whoever tries team.toml has made.
     let files = files.filter(|name| name.ends_with(".toml") && !["users.toml", "keys.toml"].contains(&name.as_str()));
-    assert_eq!(files.count(), 5, "a file is not tested");
+    assert_eq!(files.count(), 6, "a file is not tested");
 }

@@ -1,4 +1,4 @@
-//! Tools behind plain HTTP, as they are configured.
+//! Routes to tools, as they are configured.
 
 use hookgate::RouteKind;
 
@@ -89,4 +89,21 @@ fn denied_tools_outlive_a_reload_of_the_documents() {
     }
     let off = folder.load(&[("HOOKGATE_HOOKS_MODE", "off")]).unwrap();
     assert!(!off.hooks.denies("wipe"), "the emergency switch switches off all of it");
+}
+
+#[test]
+fn a_public_origin_is_one() {
+    let mcp = |keys: &str| {
+        format!(
+            "[[routes]]\nname = \"m\"\nkind = \"mcp\"\npath_prefix = \"/m\"\nupstream = \"http://127.0.0.1:9\"\n{keys}"
+        )
+    };
+    let config = Folder::with(&mcp("public_origin = \"https://Agents.example.com:443/\"")).load(&[]).unwrap();
+    assert_eq!(config.routes[0].public_origin.as_deref(), Some("https://agents.example.com"));
+    for origin in ["agents.example.com", "https://a/x", "https://a?x", "https://u@a", "ftp://a", ""] {
+        let faults = Folder::with(&mcp(&format!("public_origin = \"{origin}\""))).faults(&[]);
+        assert!(faults.len() == 1 && faults[0].contains("origin without a path"), "{faults:?}");
+    }
+    let other = mcp("public_origin = \"https://a\"").replace("\"mcp\"", "\"passthrough\"");
+    assert!(Folder::with(&other).faults(&[])[0].contains("public_origin has no effect"));
 }

@@ -73,6 +73,8 @@ mod pingora_kit;
 #[cfg(feature = "pingora")]
 mod pingora_lifecycle;
 #[cfg(feature = "pingora")]
+mod pingora_origin;
+#[cfg(feature = "pingora")]
 mod pingora_pass;
 #[cfg(feature = "pingora")]
 mod pingora_refusals;

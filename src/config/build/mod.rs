@@ -52,6 +52,7 @@ pub(super) fn build(root: &Root, effective: Node, around: &Surroundings<'_>, pro
         listen: root.server.listen.0.iter().map(|address| **address).collect(),
         tls: root.server.tls.as_ref().and_then(|files| around.folder.tls(files, problems)),
         control_listen: root.server.control_listen.0.iter().map(|address| **address).collect(),
+        trusted_hosts: texts(&root.server.trusted_hosts),
         shutdown_grace: root.server.shutdown_grace,
         routes: routes::resolve(root, around, problems),
         hooks,

@@ -88,6 +88,7 @@ fn resolve_one(
         route: Arc::new(core(route, on_deny, tools)),
         host: route.host.as_ref().map(|host| host.to_string()),
         path_prefix: route.path_prefix.to_string(),
+        public_origin: route.public_origin.as_ref().map(|origin| origin.to_string()),
         upstreams,
         connect_timeout: route.connect_timeout,
         first_byte_timeout: route.first_byte_timeout,
@@ -137,5 +138,7 @@ fn refuse_what_would_have_no_effect(route: &Route, problems: &mut Problems) {
     );
     useless("tools", !route.tools.is_empty() && !to_tools, "\"http-tool\"");
     useless("on_deny", route.on_deny.is_some() && !to_a_model, "\"model\"");
-    useless("server", route.server.is_some() && route.kind != RouteKind::Mcp, "\"mcp\"");
+    let to_mcp = route.kind == RouteKind::Mcp;
+    useless("public_origin", route.public_origin.is_some() && !to_mcp, "\"mcp\"");
+    useless("server", route.server.is_some() && !to_mcp, "\"mcp\"");
 }

@@ -17,7 +17,7 @@ use crate::{HooksMode, OnDeny, RouteKind};
 
 pub(super) use auth::{Auth, AuthMode, DEFAULT_TOKEN_ENV, DEFAULT_USERS_FILE};
 pub(super) use callbacks::{Delivery, TmpHooks};
-pub(super) use text::{EnvName, Hostname, Name, PathPrefix, Pointer, TrustedHost, UpstreamUrl};
+pub(super) use text::{EnvName, Hostname, Name, PathPrefix, Pointer, PublicOrigin, TrustedHost, UpstreamUrl};
 pub(super) use tools::HttpTool;
 
 section! {
@@ -61,7 +61,8 @@ section! {
         tls: Option<CertificateAndKey>,
         /// Own addresses for the control surface (health, metrics, audit). Without any it is served on every listener.
         control_listen: OneOrMany<At<SocketAddr>> = Value::none(),
-        /// The names under which the outside reaches this hookgate; the origin of callbacks is derived from them.
+        /// The names under which the outside reaches this hookgate; the origin of callbacks is derived from them, and browsers
+        /// reach MCP routes by no other names.
         trusted_hosts: Vec<TrustedHost> = Value::none(),
         /// How long answers that are under way may go on after SIGTERM.
         shutdown_grace: Duration [0..=86_400_000] = "30s",
@@ -118,6 +119,8 @@ section! {
         /// The name of the MCP server behind the route; hooks know its tools as mcp__<server>__<tool>. Without it, the route's
         /// name.
         server: Option<At<Name>>,
+        /// The origin by which the outside reaches the route; the OAuth metadata of an MCP server speaks of it then.
+        public_origin: Option<PublicOrigin>,
         /// Only requests for this host, without a port.
         host: Option<Hostname>,
         /// The start of the paths that the route takes, taken off before forwarding; the longest one that fits wins.

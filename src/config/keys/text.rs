@@ -102,6 +102,17 @@ checked_text!(
 );
 
 checked_text!(
+    /// Where something is reached from outside.
+    PublicOrigin, "an http or https origin without a path, such as \"https://agents.example.com\"", secret: false,
+    |text| {
+        let url = Url::parse(text).ok()?;
+        let bare = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
+        let fits = bare && matches!(url.scheme(), "http" | "https") && url.path() == "/";
+        fits.then(|| url.origin().ascii_serialization())
+    }
+);
+
+checked_text!(
     /// The start of paths: empty for `/`, else without a slash at the end.
     PathPrefix, "the start of a path, such as \"/anthropic\": plain letters, no empty, \".\" or \"..\" steps", secret: false,
     |text| {

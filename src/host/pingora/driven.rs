@@ -8,6 +8,7 @@ use http::{Request, Response, request};
 use pingora::proxy::Session;
 use pingora::{Error, ErrorType, Result};
 
+use super::public::Public;
 use super::respond;
 use crate::body::Body;
 use crate::upstream::Upstream;
@@ -18,7 +19,8 @@ const BODY_SILENCE: Duration = Duration::from_secs(60);
 /// The buffer for a request body starts at what the client declares, but not above this: a declaration costs nothing.
 const MAX_FIRST_BUFFER: u64 = 4 << 20;
 
-/// Runs one inspected exchange to its end. `head` is the request's with the path that the core is to see.
+/// Runs one inspected exchange to its end. `head` is the request's with the path that the core is to see; `public` is where the
+/// outside reaches the route, and the path behind its prefix.
 ///
 /// # Errors
 /// The client went away or the answer broke off; see [`respond::answer`].
@@ -28,12 +30,13 @@ pub(super) async fn exchange(
     inspection: Inspection,
     head: request::Parts,
     upstream: Arc<dyn Upstream>,
+    public: Option<(&Public, &str)>,
 ) -> Result<()> {
     let body = match read_body(session, &inspection).await? {
         Ok(body) => body,
         Err(refusal) => return respond::refuse(session, refusal).await,
     };
-    let response = {
+    let mut response = {
         let exchange = core.exchange(inspection, Request::from_parts(head, body), upstream);
         tokio::pin!(exchange);
         tokio::select! {
@@ -42,6 +45,9 @@ pub(super) async fn exchange(
             gone = respond::client_gone(session) => return Err(gone),
         }
     };
+    if let Some((public, rest)) = public {
+        public.rewrite(&mut response, rest);
+    }
     respond::answer(session, response).await
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use axum::Router;
-use http::{StatusCode, Uri, header};
+use http::{Method, StatusCode, Uri, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
 use pingora::proxy::{FailToProxy, ProxyHttp, Session};
@@ -17,13 +17,15 @@ use super::callbacks::Callbacks;
 use super::counts::Counts;
 use super::guard::Guard;
 use super::passthrough::Passing;
+use super::public::{Public, metadata_of};
+use super::rebinding::Names;
 use super::routes::{Found, Table};
 use super::upstream::RouteUpstream;
-use super::upstream::headers::HeaderCase;
+use super::upstream::headers::{HeaderCase, Place};
 use super::{control, driven, framing, respond, upgrade};
 use crate::problem::problem;
 use crate::upstream::UpstreamErrorKind;
-use crate::{Hookgate, Plan, Route};
+use crate::{Hookgate, Plan, Route, RouteKind};
 
 /// The longest time that a client may take to accept a piece of an answer.
 const CLIENT_WRITE_TIME: std::time::Duration = std::time::Duration::from_secs(300);
@@ -48,6 +50,10 @@ pub(super) struct Gateway {
 pub(super) struct Mount {
     pub(super) route: Arc<Route>,
     pub(super) upstream: RouteUpstream,
+    /// Where the outside reaches it, when its server's own addresses are to be that.
+    pub(super) public: Option<Public>,
+    /// The names by which browsers may reach it.
+    pub(super) names: Names,
 }
 
 impl Mount {
@@ -104,12 +110,26 @@ impl Gateway {
             Ok(tenant) => tenant,
             Err(refusal) => return answered(respond::refuse(session, refusal).await),
         };
+        let authority = authority(session.req_header());
+        if let Some((mount, public, rest)) = self.metadata(&session.req_header().method, authority, &path) {
+            context.label = mount.route.name.clone();
+            if let Some(objection) = objection(session, mount, tenant.is_some()) {
+                return answered(respond::refuse(session, objection).await);
+            }
+            let mut head = session.req_header().as_owned_parts();
+            self.core.strip(&mut head.headers);
+            let response = public.serve(&mount.upstream, &head, rest).await;
+            return answered(respond::refuse(session, response).await);
+        }
         let Some(Found::Route { route: mount, rest }) = found else {
             let known = self.table.describe(Mount::purpose);
             let detail = format!("no route takes this path; this hookgate serves {known}");
             return answered(respond::refuse(session, problem(StatusCode::NOT_FOUND, &detail)).await);
         };
         context.label = mount.route.name.clone();
+        if let Some(objection) = objection(session, mount, tenant.is_some()) {
+            return answered(respond::refuse(session, objection).await);
+        }
         let seen = if rest.is_empty() { "/" } else { rest };
         match self.core.plan(&mount.route, session.req_header(), seen) {
             Plan::Pass => {
@@ -136,11 +156,46 @@ impl Gateway {
                 if let Some(tenant) = tenant {
                     head.extensions.insert(tenant);
                 }
+                if rest.is_empty() {
+                    head.extensions.insert(Place::Own);
+                }
                 let upstream = Arc::new(mount.upstream.clone());
-                answered(driven::exchange(session, &self.core, inspection, head, upstream).await)
+                let public = mount.public.as_ref().map(|public| (public, rest));
+                answered(driven::exchange(session, &self.core, inspection, head, upstream, public).await)
             }
         }
     }
+
+    /// The route whose server's metadata a request is for, where that is, and the path behind its prefix. At the root of a host
+    /// there is that of its only such route, unless the root is a route's own.
+    fn metadata<'a>(
+        &'a self,
+        method: &Method,
+        host: Option<&str>,
+        path: &'a str,
+    ) -> Option<(&'a Arc<Mount>, &'a Public, &'a str)> {
+        let of = metadata_of(method, path)?;
+        if let Ok(Some(Found::Route { route, rest })) = self.table.find(host, if of.is_empty() { "/" } else { of })
+            && let Some(public) = &route.public
+        {
+            return Some((route, public, rest));
+        }
+        if !of.is_empty() || !matches!(self.table.find(host, path), Ok(None)) {
+            return None;
+        }
+        let mut public = self.table.of_host(host).filter_map(|mount| Some((mount, mount.public.as_ref()?, "")));
+        public.next().filter(|_| public.next().is_none())
+    }
+}
+
+/// The answer to a request that a page in somebody's browser may have made. `keyed`: it came with a key.
+fn objection(session: &Session, mount: &Mount, keyed: bool) -> Option<http::Response<crate::body::Body>> {
+    if mount.route.kind != RouteKind::Mcp {
+        return None;
+    }
+    let request = session.req_header();
+    let why = mount.names.objection(&request.headers, authority(request), keyed)?;
+    Some(problem(StatusCode::FORBIDDEN, &why))
 }
 
 /// The request's head with another target, remembering how the client wrote the names in it; `None` when that is no URI.
@@ -220,9 +275,10 @@ impl ProxyHttp for Gateway {
         &self,
         session: &mut Session,
         response: &mut ResponseHeader,
-        _: &mut Context,
+        context: &mut Context,
     ) -> Result<()> {
-        Passing::response(response, session.as_downstream().is_http2())
+        Passing::response(response, session.as_downstream().is_http2())?;
+        context.passing.as_ref().map_or(Ok(()), |passing| passing.challenges(response))
     }
 
     fn fail_to_connect(&self, _: &mut Session, _: &HttpPeer, context: &mut Context, error: Box<Error>) -> Box<Error> {

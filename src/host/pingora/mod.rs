@@ -14,6 +14,8 @@ mod guard;
 mod on_demand;
 mod passthrough;
 mod path;
+mod public;
+mod rebinding;
 mod respond;
 mod routes;
 mod server;

@@ -87,6 +87,21 @@ impl Passing {
         Ok(())
     }
 
+    /// Sends clients to our metadata of the route's server instead of its own.
+    pub(super) fn challenges(&self, response: &mut ResponseHeader) -> Result<()> {
+        let path = self.rest.split('?').next().unwrap_or_default();
+        let public = self.mount.public.as_ref();
+        let Some(challenges) = public.and_then(|public| public.challenges(response.status, &response.headers, path))
+        else {
+            return Ok(());
+        };
+        response.remove_header(&header::WWW_AUTHENTICATE);
+        for challenge in challenges {
+            response.append_header(header::WWW_AUTHENTICATE, challenge)?;
+        }
+        Ok(())
+    }
+
     /// Whether another server may be tried: nothing was sent yet.
     pub(super) fn not_connected(&mut self, mut error: Box<Error>) -> Box<Error> {
         if let Some((authority, _)) = &self.destination {

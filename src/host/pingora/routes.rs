@@ -81,6 +81,13 @@ impl<T> Table<T> {
         position.map(Place::Entry)
     }
 
+    /// What may be found for a host.
+    pub(super) fn of_host(&self, host: Option<&str>) -> impl Iterator<Item = &T> {
+        let host = host.map(bare_host);
+        let fits = move |entry: &&Entry<T>| entry.host.as_deref().is_none_or(|wanted| host.as_deref() == Some(wanted));
+        self.entries.iter().filter(fits).map(|entry| &entry.route)
+    }
+
     /// The prefixes and what `describe` says of them, for the answer to a path without a route.
     pub(super) fn describe(&self, describe: impl Fn(&T) -> String) -> String {
         let mut text = String::new();
@@ -96,7 +103,7 @@ impl<T> Table<T> {
 }
 
 /// An authority's host: lower case, without a port and without a dot at the end.
-fn bare_host(authority: &str) -> String {
+pub(super) fn bare_host(authority: &str) -> String {
     let host = match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => authority,

@@ -10,6 +10,8 @@ use super::callbacks::Callbacks;
 use super::counts::Counts;
 use super::gateway::{Gateway, Mount};
 use super::guard::Guard;
+use super::public::Public;
+use super::rebinding::Names;
 use super::routes::{Entry, Table};
 use super::upstream::RouteUpstream;
 use super::upstream::pool::Pool;
@@ -64,7 +66,9 @@ impl Setup {
         let mut mounts = Vec::new();
         for (group, route) in (1..).zip(&config.routes) {
             let upstream = RouteUpstream::new(route, pool.clone(), group)?;
-            mounts.push((route.clone(), Arc::new(Mount { route: route.route.clone(), upstream })));
+            let public = route.public_origin.as_ref().map(|origin| Public::new(origin, &route.path_prefix));
+            let names = Names::new(names(config, route));
+            mounts.push((route.clone(), Arc::new(Mount { route: route.route.clone(), upstream, public, names })));
         }
         Ok(Setup { core, control, guard, tmp_hooks, readiness, mounts, sources: config.hook_sources.clone() })
     }
@@ -118,6 +122,14 @@ impl Setup {
             Err(errors) => tracing::error!(%errors, "the hooks were not reloaded; the old ones stay"),
         }
     }
+}
+
+/// The names of a route that do not lead to this machine by themselves.
+fn names<'a>(config: &'a Config, route: &'a RouteConfig) -> impl Iterator<Item = String> + 'a {
+    // A public origin is a name with a scheme in front; a port that it says is the one that clients say.
+    let public = route.public_origin.as_deref().and_then(|origin| origin.split_once("://"));
+    let own = route.host.as_deref().into_iter().chain(public.map(|(_, authority)| authority));
+    own.chain(config.trusted_hosts.iter().map(String::as_str)).map(str::to_owned)
 }
 
 fn core(config: &Config, transport: Arc<HyperTransport>, tmp_hooks: TmpHooks) -> Hookgate {

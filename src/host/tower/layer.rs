@@ -17,6 +17,9 @@ use crate::{Hookgate, Route};
 /// 5. Whose request it is, is said by a [`Tenant`](crate::Tenant) in its extensions, which a service in front sets once it has
 ///    authenticated its client. Without one all requests are of one tenant, and whoever names a session's id is in it.
 ///
+/// 6. Which hosts and origins a request may name is left to the service: it knows its own names. An MCP server on somebody's machine
+///    needs that check, or any web page can use it (DNS rebinding).
+///
 /// ```
 /// use hookgate::{Body, HookLayer, Hookgate, Route};
 /// use http::{Request, Response};

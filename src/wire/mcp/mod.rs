@@ -6,11 +6,13 @@
 //! several of them.
 
 mod answer;
+mod auth;
 mod call;
 mod headers;
 mod tools;
 
 pub use answer::{ToolAnswer, add_text, denied, read_answer};
+pub use auth::{PROTECTED_RESOURCE, with_metadata_at, with_resource};
 pub use call::CallParams;
 pub use headers::{HEADER_MISMATCH, Mirrored, Revision, SESSION, mirrored, mismatch};
 pub use tools::{ListedTool, ToolList};

@@ -55,7 +55,7 @@ pub(super) async fn send(
 }
 
 async fn write_head(session: &mut HttpSession, outline: &Outline, target: &Target, bodiless: bool) -> Result<()> {
-    let (authority, path) = (target.authority(), target.path(&outline.path_and_query));
+    let (authority, path) = (target.authority(), outline.path(|rest| target.path(rest)));
     match session {
         HttpSession::H2(stream) => {
             let head = outline

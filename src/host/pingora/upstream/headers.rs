@@ -73,10 +73,22 @@ impl HeaderCase {
     }
 }
 
+/// Where on the upstream a request goes, when that is not its path behind the upstream's own. Travels in a request's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::host::pingora) enum Place {
+    /// To the upstream's own path: nothing is left of the client's, for which the URI has a slash.
+    Own,
+    /// To that path with this in front of it, and the request's behind it.
+    Behind(&'static str),
+    /// To this path.
+    At(&'static str),
+}
+
 /// What is the same for every attempt at one call.
 pub(super) struct Outline {
     pub(super) method: Method,
-    pub(super) path_and_query: String,
+    path_and_query: String,
+    place: Option<Place>,
     headers: HeaderMap,
     /// Those of `headers` that do not go on. Taking them out would mean to make the map anew.
     gone: Vec<HeaderName>,
@@ -107,7 +119,24 @@ impl Outline {
         }
         let path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let case = parts.extensions.get::<HeaderCase>().cloned();
-        Outline { method: parts.method, path_and_query, headers, gone, case, length, switches: false }
+        let place = parts.extensions.get::<Place>().copied();
+        Outline { method: parts.method, path_and_query, place, headers, gone, case, length, switches: false }
+    }
+
+    /// The path and query on a server, where `on_it` says what a path behind the server's own is there.
+    pub(super) fn path(&self, on_it: impl FnOnce(&str) -> String) -> String {
+        let rest = self.path_and_query.as_str();
+        // A slash alone stands for no path.
+        let without = rest.strip_prefix('/').filter(|rest| rest.is_empty() || rest.starts_with('?'));
+        match self.place {
+            None => on_it(rest),
+            Some(Place::Own) => on_it(without.unwrap_or(rest)),
+            Some(Place::Behind(start)) => match on_it(without.unwrap_or(rest)).as_str() {
+                "/" => start.to_owned(),
+                path => format!("{start}{path}"),
+            },
+            Some(Place::At(path)) => path.to_owned(),
+        }
     }
 
     /// Makes it a request, for that path, to switch to one of these protocols.
@@ -115,7 +144,7 @@ impl Outline {
         self.headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         self.headers.insert(header::UPGRADE, protocols);
         self.gone.retain(|name| !matches!(*name, header::CONNECTION | header::UPGRADE));
-        Outline { path_and_query, switches: true, ..self }
+        Outline { path_and_query, place: None, switches: true, ..self }
     }
 
     /// The request in the form that HTTP/1.1 sends.
