@@ -355,5 +355,10 @@ mod tests {
         assert_eq!((thread.count_stop(turn), thread.count_stop(turn), thread.stops(turn)), (0, 1, 2));
         assert_eq!(thread.count_denial(Digest::of(b"next"), call), 1);
         assert_eq!(thread.stops(Digest::of(b"next")), 0);
+        assert_eq!(thread.stops(turn), 2, "a turn beside it goes on");
+        for other in 0..8 {
+            thread.count_stop(Digest::of(&[other]));
+        }
+        assert_eq!(thread.stops(turn), 0, "only so many are counted in at once");
     }
 }

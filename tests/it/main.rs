@@ -85,5 +85,7 @@ mod laws;
 mod layering;
 #[cfg(all(feature = "pingora", feature = "test-util"))]
 mod scenario;
+#[cfg(all(feature = "pingora", feature = "test-util"))]
+mod sessions;
 #[cfg(feature = "test-util")]
 mod store;
