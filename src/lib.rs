@@ -120,7 +120,7 @@
 //! |---|---|---|
 //! | `tower` | yes | [`HookLayer`] |
 //! | `client` | yes | `dispatch::HyperTransport`: hyper with rustls |
-//! | `control` | | `control`: audit records, callbacks, health and metrics as an axum router |
+//! | `control` | | `control`: sessions, tasks, audit records, callbacks, health and metrics as an axum router |
 //! | `mcp` | | the MCP server of that router |
 //! | `auth` | | `auth::Gate`: token, users, login page; `auth::RouteKeys`: named keys |
 //! | `config` | | `config`: the TOML file |

@@ -123,3 +123,63 @@ impl Ledger {
 fn main_thread(key: &SessionKey) -> ThreadKey {
     ThreadKey { session: key.clone(), agent: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::limits::Limits;
+    use crate::time::Timestamp;
+
+    fn key(number: u64) -> SessionKey {
+        SessionKey { tenant: "default".into(), session: number.to_string().into() }
+    }
+
+    /// Sessions that were noted a second after one another.
+    fn noted(count: u64, max_sessions: usize) -> Ledger {
+        let ledger = Ledger::new(Limits { max_sessions, ..Limits::default() });
+        let start = Instant::now();
+        for number in 0..count {
+            let at = Timestamp::from_unix_millis(i64::try_from(number).unwrap());
+            ledger.note(&key(number), &Sighting::at(start + Duration::from_secs(number), at));
+        }
+        ledger
+    }
+
+    #[test]
+    fn sessions_that_are_only_noted_are_bounded_too() {
+        let ledger = noted(60, 40);
+        assert!(ledger.sessions.len() <= 41, "{}", ledger.sessions.len());
+        assert!(ledger.record(&key(59)).is_some() && ledger.record(&key(0)).is_none());
+    }
+
+    #[test]
+    fn pages_are_those_of_the_whole_list() {
+        let ledger = noted(100, 1_000);
+        for limit in [1, 7, 100, 500] {
+            let (mut found, mut after) = (Vec::new(), None);
+            loop {
+                let page = ledger.records(&SessionQuery { limit: Some(limit), after, tenant: None });
+                assert!(page.items.len() <= limit);
+                found.extend(page.items.iter().map(|record| record.id.to_string()));
+                match page.next {
+                    Some(next) => after = Some(next.parse().unwrap()),
+                    None => break,
+                }
+            }
+            let expected: Vec<String> = (0..100).rev().map(|number| number.to_string()).collect();
+            assert_eq!(found, expected, "{limit} a page");
+        }
+    }
+
+    #[test]
+    fn context_for_a_session_that_is_gone_is_dropped() {
+        let ledger = noted(1, 10);
+        let now = Sighting::at(Instant::now(), Timestamp::from_unix_millis(0));
+        ledger.leave_context(&key(1), vec!["x".into()], &now);
+        assert!(ledger.record(&key(1)).is_none() && ledger.is_blank());
+        ledger.leave_context(&key(0), vec!["x".into()], &now);
+        assert!(!ledger.is_blank());
+    }
+}

@@ -1,6 +1,12 @@
 //! Background tasks: what handlers are told.
 
-use hookgate::testing::{Client, Envelope, Gate, Policy, Ruling};
+use std::sync::Arc;
+
+use hookgate::dispatch::HyperTransport;
+use hookgate::hooks::HookSet;
+use hookgate::id::SessionKey;
+use hookgate::testing::{Client, Envelope, Gate, Policy, Ruling, document};
+use hookgate::{BoxError, Hookgate, HooksMode, TaskStatus};
 use serde_json::{Value, json};
 
 use super::stage::{Host, Outcome, Stage, says_its_number};
@@ -158,5 +164,31 @@ pub(crate) async fn hooks_are_not_told_of_what_hooks_do(host: Host) -> Outcome {
     let told: Vec<String> = stage.policy.asked().iter().map(|told| told.event().to_owned()).collect();
     assert_eq!(told, ["TaskStart", "TaskStop", "SessionEnd"], "those of the first session");
     assert!(stage.policy.asked().iter().all(|told| told.text("/sessionId") == "s1"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn nobody_is_told_while_hooks_are_switched_off() -> Outcome {
+    let policy = Policy::start(|_| Ruling::pass()).await?;
+    let hooks = ["TaskStart", "TaskStop", "SessionEnd"].map(|event| policy.hook(event));
+    let hooks = HookSet::builder()
+        .document("hooks.json", &document(hooks))
+        .allowed_hosts(["127.0.0.1"])
+        .allow_insecure_loopback(true)
+        .build()?;
+    let run = async |mode: HooksMode| {
+        let core = Hookgate::builder().hooks(hooks.clone()).hooks_mode(mode).transport(Arc::new(HyperTransport::new()));
+        let core = core.build();
+        let session = SessionKey { tenant: "default".into(), session: "s1".into() };
+        let task = core.start_task(&session, None).await?;
+        core.stop_task(&session, &task.task_id, TaskStatus::Completed)?;
+        core.start_task(&session, None).await?;
+        core.delete_session(&session).await?;
+        Ok::<_, BoxError>(core.session(&session))
+    };
+    assert_eq!(run(HooksMode::Off).await?, None);
+    assert_eq!(policy.asked().len(), 0);
+    assert_eq!(run(HooksMode::On).await?, None);
+    assert_eq!(policy.at_least(5).await.len(), 5);
     Ok(())
 }
