@@ -105,6 +105,8 @@ impl Hookgate {
         if let Some(callbacks) = &self.inner.callbacks {
             callbacks.hooks.forget(session).await?;
         }
+        self.inner.mcp.forget(session);
+        self.inner.correlation.forget(session);
         self.audit().forget(session);
         self.inner.ledger.forget(session);
         tracing::info!(tenant = &*session.tenant, session = &*session.session, "a session was deleted");
