@@ -197,7 +197,7 @@ async fn questions_that_make_no_sense_are_explained() {
 #[tokio::test]
 async fn other_paths_and_methods_are_problems_too() {
     let served = serve().await;
-    for path in ["/hookgate/v1/nothing", "/hookgate", "/hookgate/v1/sessions/s"] {
+    for path in ["/hookgate/v1/nothing", "/hookgate", "/hookgate/v1/session"] {
         assert!(owns(path));
         assert!(served.get(path).await.problem(404).contains(path));
     }
