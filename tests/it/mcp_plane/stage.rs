@@ -273,7 +273,17 @@ impl Stage {
 
     /// Any other request.
     pub(super) async fn send(&self, method: Method, headers: &[(&str, &str)]) -> Result<Incoming, BoxError> {
-        self.client().send(method, "", headers, Bytes::new()).await
+        self.send_with(method, headers, "").await
+    }
+
+    /// Any other request with a body.
+    pub(super) async fn send_with(
+        &self,
+        method: Method,
+        headers: &[(&str, &str)],
+        body: &'static str,
+    ) -> Result<Incoming, BoxError> {
+        self.client().send(method, "", headers, Bytes::from_static(body.as_bytes())).await
     }
 
     /// The answer to a message of a legacy session.
