@@ -17,7 +17,7 @@ use crate::limits::{MAX_SESSION_TASKS, MAX_TASK_TITLE_BYTES};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct StartedTask {
-    /// Its id, by which it is stopped. Model requests that are made for it name it in the header `x-hookgate-task`.
+    /// Its id, by which it is stopped. Requests that are made for it name it in the header `x-hookgate-task`.
     pub task_id: Arc<str>,
     /// The turn of its events.
     pub turn_id: String,

@@ -161,3 +161,37 @@ impl State {
         self.maps().lists.pop(key);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::origin::Origin;
+    use crate::hooks::Event;
+
+    #[test]
+    fn what_is_under_way_goes_with_its_session() {
+        let state = State::default();
+        let session = |id: &str| SessionKey { tenant: "default".into(), session: id.into() };
+        for id in ["one", "two"] {
+            let pending = Arc::new(Pending {
+                call: ToolCall { name: "read".into(), server: None, id: "1".into(), input: Bytes::from_static(b"{}") },
+                occasion: Origin::api().occasion(Event::PreToolUse, &session(id), None),
+                context: Vec::new(),
+                given: Bytes::from_static(b"{}"),
+                model_id: None,
+                round: Digest::EMPTY,
+                replacement: None,
+            });
+            state.begin(Digest::of(id.as_bytes()), pending.clone());
+            state.begin_task(Digest::of(id.as_bytes()), pending.clone());
+            state.begin_round(Digest::of(id.as_bytes()), pending);
+        }
+        state.forget(&session("one"));
+        for (id, there) in [("one", false), ("two", true)] {
+            let key = Digest::of(id.as_bytes());
+            assert_eq!(state.end(&key).is_some(), there);
+            assert_eq!(state.end_task(&key).is_some(), there);
+            assert_eq!(state.next_round(&key).is_some(), there);
+        }
+    }
+}

@@ -73,7 +73,8 @@ on_both_hosts! {
         what_was_not_answered_is_read_again;
     traffic:
         what_a_task_does_is_told_with_its_turn,
-        a_task_that_is_unknown_is_none;
+        a_task_that_is_unknown_is_none,
+        calls_of_tools_are_of_a_session_and_a_task;
     delete:
         handlers_are_told_before_anything_is_deleted,
         nothing_of_a_session_remains,

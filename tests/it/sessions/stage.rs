@@ -223,12 +223,14 @@ fn service(document: &[u8], upstream: &str) -> Result<(Router, TmpHooks), BoxErr
     let authority = upstream.authority().cloned().ok_or("an upstream without an authority")?;
     let client = Hyper::builder(TokioExecutor::new()).build_http::<Body>();
     let forward = service_fn(move |request| forward(client.clone(), authority.clone(), request));
-    let model = HookLayer::new(core.clone(), Route::model("model")).layer(forward);
-    let model = HandleError::new(model, |error: BoxError| async move { (StatusCode::BAD_GATEWAY, error.to_string()) });
+    let failed = |error: BoxError| async move { (StatusCode::BAD_GATEWAY, error.to_string()) };
+    let model = HandleError::new(HookLayer::new(core.clone(), Route::model("model")).layer(forward.clone()), failed);
+    let tools = HandleError::new(HookLayer::new(core.clone(), Route::mcp("tools", "files")).layer(forward), failed);
     let control =
         ControlState { core, tmp_hooks: tmp_hooks.clone(), readiness: Readiness::new(), metrics: Metrics::detached() };
     let app = Router::new()
         .nest_service("/model", model)
+        .nest_service("/tools", tools)
         .route_service(&format!("{}/{{*token}}", tmp_hooks.path_prefix()), tmp_hooks.service())
         .fallback_service(router(control));
     Ok((app, tmp_hooks))
@@ -251,6 +253,13 @@ allow_insecure_loopback = true
 name = "model"
 kind = "model"
 path_prefix = "/model"
+upstream = "{upstream}"
+
+[[routes]]
+name = "tools"
+kind = "mcp"
+server = "files"
+path_prefix = "/tools"
 upstream = "{upstream}"
 
 [tmp_hooks]
