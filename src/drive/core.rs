@@ -10,6 +10,7 @@ use http::{HeaderMap, Request, Response, request};
 
 use super::body::GuardedBody;
 use super::callbacks::Callbacks;
+use super::correlation::Correlation;
 use super::exchange;
 use super::http_tool;
 use super::mcp;
@@ -46,6 +47,7 @@ pub(super) struct Inner {
     pub(super) callbacks: Option<Callbacks>,
     pub(super) inspected: Inspected,
     pub(super) mcp: mcp::State,
+    pub(super) correlation: Correlation,
 }
 
 /// The emergency switch.
@@ -131,10 +133,12 @@ impl HookgateBuilder {
                 callbacks: self.callbacks,
                 inspected: Inspected::default(),
                 mcp: mcp::State::default(),
+                correlation: Correlation::default(),
             }),
         };
-        #[cfg(feature = "mcp")]
         if let Some(callbacks) = &gate.inner.callbacks {
+            gate.watch(&callbacks.hooks);
+            #[cfg(feature = "mcp")]
             callbacks.hooks.screen_by(Arc::new(super::screen::Policy(Arc::downgrade(&gate.inner))));
         }
         gate
@@ -191,7 +195,7 @@ impl Hookgate {
             },
             _ => None,
         };
-        if inner.mode == HooksMode::Off {
+        if self.is_off() {
             tracing::warn!(route = &*route.name, "hooks are switched off: nothing is inspected");
             return Plan::Pass;
         }
@@ -200,7 +204,7 @@ impl Hookgate {
         if route.kind == RouteKind::Passthrough || nothing_to_do {
             return Plan::Pass;
         }
-        if head.headers.get(DISPATCH_HEADER).is_some_and(|token| inner.dispatcher.is_own_traffic(token.as_bytes())) {
+        if self.is_own_traffic(&head.headers) {
             return Plan::Pass;
         }
         let inspect = |target| {
@@ -220,6 +224,17 @@ impl Hookgate {
             Surface::Unknown if !self.gates() || route.allows_uninspected(path) => Plan::Pass,
             Surface::Unknown => Plan::Refuse(route.refuse_uninspected(&head.method, path)),
         }
+    }
+
+    /// Whether the emergency switch is set.
+    pub(super) fn is_off(&self) -> bool {
+        self.inner.mode == HooksMode::Off
+    }
+
+    /// Whether a handler of ours made this request, about which hooks are not asked.
+    pub(super) fn is_own_traffic(&self, headers: &HeaderMap) -> bool {
+        let token = headers.get(DISPATCH_HEADER);
+        token.is_some_and(|token| self.inner.dispatcher.is_own_traffic(token.as_bytes()))
     }
 
     /// Whether something is configured that may refuse or change something.

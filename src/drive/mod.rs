@@ -4,6 +4,7 @@ mod answer;
 mod body;
 mod callbacks;
 mod core;
+mod correlation;
 mod decide;
 mod decode;
 mod exchange;
@@ -11,13 +12,16 @@ mod http_tool;
 mod identity;
 mod mcp;
 mod meter;
+mod origin;
 mod outgoing;
 mod prompts;
 mod results;
 mod route;
 #[cfg(feature = "mcp")]
 mod screen;
+mod sessions;
 mod stream;
+mod tasks;
 mod tool;
 mod whole;
 
@@ -26,6 +30,9 @@ pub use self::core::{Hookgate, HookgateBuilder, HooksMode};
 #[cfg(feature = "tower")]
 pub(crate) use self::exchange::NoAnswer;
 pub use self::http_tool::{DuplicateTool, HttpTool, HttpTools};
+#[cfg(feature = "control")]
+pub(crate) use self::origin::Origin;
 #[cfg(feature = "pingora")]
 pub(crate) use self::route::is_own;
 pub use self::route::{Inspection, OnDeny, Plan, Route, RouteKind, Subagent};
+pub use self::tasks::{StartedTask, TaskError};

@@ -119,6 +119,7 @@ fn the_control_surface_keeps_its_paths_unless_it_has_its_own_address() {
 fn settings_without_effect_are_refused() {
     assert!(faults(&route("allow_uninspected = [\"/v1\"]"))[0].contains("passthrough"));
     assert!(faults(&route("on_deny = \"end\""))[0].contains("passthrough"));
+    assert!(faults(&route("server = \"files\""))[0].contains("kind = \"mcp\""));
     let folder = Folder::with(&route("ca_file = \"ca.pem\""));
     folder.file("ca.pem", "-----BEGIN CERTIFICATE-----");
     assert!(folder.faults(&[])[0].contains("need an https upstream"));

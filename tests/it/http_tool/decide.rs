@@ -10,14 +10,14 @@ use http::{Method, Request, Response};
 use serde_json::json;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
-use super::Outcome;
-use super::stage::Host;
+use super::stage::Plan;
+use crate::suite::{Host, Outcome};
 
 const REFUND: &str = "/v1/charges/ch%5f1/refund?dry=1&tag=a&tag=b%20c";
 const BODY: &str = "{ \"amount\": 50,\n  \"why\": \"\\u00e9\" }";
 
 pub(super) async fn a_call_is_judged_by_path_query_and_body(host: Host) -> Outcome {
-    let stage = host.plan().gate(|_| Ruling::pass()).start().await?;
+    let stage = Plan::on(host).gate(|_| Ruling::pass()).start().await?;
     let answer = stage.call("POST", REFUND, &[("x-hookgate-session", "s"), ("x-own", "1")], BODY).await?;
     assert_eq!((answer.status, &*answer.body), (200, &b"{\"done\": true}"[..]));
 
@@ -40,7 +40,7 @@ pub(super) async fn a_call_is_judged_by_path_query_and_body(host: Host) -> Outco
 }
 
 pub(super) async fn a_denied_call_is_not_forwarded(host: Host) -> Outcome {
-    let stage = host.plan().gate(|_| Ruling::deny("no refunds on Sundays")).start().await?;
+    let stage = Plan::on(host).gate(|_| Ruling::deny("no refunds on Sundays")).start().await?;
     let answer = stage.call("POST", REFUND, &[], BODY).await?;
     assert_eq!((answer.status, answer.detail()), (403, "no refunds on Sundays".to_owned()));
     assert!(stage.server.requests().is_empty());
@@ -62,7 +62,7 @@ pub(super) async fn nothing_but_what_changed_is_written_anew(host: Host) -> Outc
         (json!({"path": path, "query": query}), REFUND.to_owned(), ""),
     ] {
         let ruling = Ruling::modify(replacement.clone());
-        let stage = host.plan().gate(move |_| ruling.clone()).start().await?;
+        let stage = Plan::on(host).gate(move |_| ruling.clone()).start().await?;
         let headers = [("digest", "sha-256=x"), ("content-md5", "x")];
         let answer = stage.call("POST", REFUND, &headers, BODY).await?;
         assert_eq!(answer.status, 200, "{:?}", answer.body);
@@ -79,7 +79,7 @@ pub(super) async fn nothing_but_what_changed_is_written_anew(host: Host) -> Outc
 pub(super) async fn a_replaced_parameter_stays_in_its_segment(host: Host) -> Outcome {
     for charge in ["..", ".", "", "a/b", "a\\b", "%2e%2e", "a%2Fb", "a\nb", "search"] {
         let replacement = json!({"path": {"charge": charge}, "query": {}});
-        let stage = host.plan().gate(move |_| Ruling::modify(replacement.clone())).start().await?;
+        let stage = Plan::on(host).gate(move |_| Ruling::modify(replacement.clone())).start().await?;
         let answer = stage.call("GET", "/v1/charges/ch_1", &[], "").await?;
         assert_eq!(answer.status, 403, "{charge:?}");
         assert!(answer.detail().contains("replacement"), "{}", answer.detail());
@@ -89,7 +89,7 @@ pub(super) async fn a_replaced_parameter_stays_in_its_segment(host: Host) -> Out
     }
     // Elsewhere it is no other tool's path.
     let replacement = json!({"path": {"charge": "search"}, "query": {}});
-    let stage = host.plan().gate(move |_| Ruling::modify(replacement.clone())).start().await?;
+    let stage = Plan::on(host).gate(move |_| Ruling::modify(replacement.clone())).start().await?;
     assert_eq!(stage.call("DELETE", "/v1/charges/ch_1", &[], "").await?.status, 200);
     assert_eq!(stage.request(0)?.uri, "/v1/charges/search");
     Ok(())
@@ -98,7 +98,7 @@ pub(super) async fn a_replaced_parameter_stays_in_its_segment(host: Host) -> Out
 pub(super) async fn a_replacement_fits_the_schema(host: Host) -> Outcome {
     for (amount, status) in [(100, 200), (101, 403)] {
         let replacement = json!({"path": {"charge": "ch_1"}, "query": {}, "body": {"amount": amount}});
-        let stage = host.plan().gate(move |_| Ruling::modify(replacement.clone())).start().await?;
+        let stage = Plan::on(host).gate(move |_| Ruling::modify(replacement.clone())).start().await?;
         let answer = stage.call("POST", "/v1/charges/ch_1/refund", &[], "{\"amount\":1}").await?;
         assert_eq!((answer.status, stage.server.requests().len()), (status, usize::from(status == 200)));
         assert!(status == 200 || answer.detail().contains("/body/amount"), "{:?}", answer.body);
@@ -115,8 +115,8 @@ pub(super) async fn bodies_that_cannot_be_told_are_undecidable(host: Host) -> Ou
         ("application/json", b"{\"amount\":1,\"am\\u006funt\":2}"),
         ("text/plain", b"\xff"),
     ];
-    let closed = host.plan().gate(|_| Ruling::pass()).start().await?;
-    let open = host.plan().hook(|policy| policy.hook("PreToolUse").open()).start().await?;
+    let closed = Plan::on(host).gate(|_| Ruling::pass()).start().await?;
+    let open = Plan::on(host).hook(|policy| policy.hook("PreToolUse").open()).start().await?;
     for (media, body) in unreadable {
         let answer = closed.call("POST", "/v1/notes", &[("content-type", media)], body).await?;
         assert_eq!(answer.status, 403, "{media}");
@@ -142,7 +142,7 @@ pub(super) async fn bodies_that_cannot_be_told_are_undecidable(host: Host) -> Ou
 
 pub(super) async fn a_tool_that_is_denied_is_nobodys_to_allow(host: Host) -> Outcome {
     for gated in [false, true] {
-        let plan = host.plan().denied("refund");
+        let plan = Plan::on(host).denied("refund");
         let stage = if gated { plan.gate(|_| Ruling::pass()) } else { plan }.start().await?;
         for headers in [&[][..], &[("content-type", "application/x-www-form-urlencoded")]] {
             let answer = stage.call("POST", REFUND, headers, BODY).await?;
@@ -158,7 +158,7 @@ pub(super) async fn a_tool_that_is_denied_is_nobodys_to_allow(host: Host) -> Out
 }
 
 pub(super) async fn context_has_no_place(host: Host) -> Outcome {
-    let stage = host.plan().gate(|_| Ruling::pass().context("ask a manager first")).start().await?;
+    let stage = Plan::on(host).gate(|_| Ruling::pass().context("ask a manager first")).start().await?;
     let answer = stage.call("GET", "/v1/charges/ch_1", &[], "").await?;
     assert_eq!(answer.status, 403);
     assert!(answer.detail().contains("additionalContext"), "{}", answer.detail());
@@ -167,8 +167,7 @@ pub(super) async fn context_has_no_place(host: Host) -> Outcome {
 }
 
 pub(super) async fn a_head_request_is_what_its_get_is(host: Host) -> Outcome {
-    let stage = host
-        .plan()
+    let stage = Plan::on(host)
         .gate(|asked| match asked.text("/detail/input/path/charge") {
             "secret" => Ruling::deny("not this one"),
             _ => Ruling::pass(),

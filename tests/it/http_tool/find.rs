@@ -2,12 +2,12 @@
 
 use hookgate::testing::Ruling;
 
-use super::Outcome;
-use super::stage::{Host, MAX_REQUEST};
+use super::stage::{MAX_REQUEST, Plan};
+use crate::suite::{Host, Outcome};
 
 pub(super) async fn what_is_no_tools_call_is_refused(host: Host) -> Outcome {
     // The table is the route's, whether anybody judges or not.
-    for stage in [host.plan().start().await?, host.plan().gate(|_| Ruling::pass()).start().await?] {
+    for stage in [Plan::on(host).start().await?, Plan::on(host).gate(|_| Ruling::pass()).start().await?] {
         let answer = stage.call("GET", "/v1/balance", &[], "").await?;
         assert_eq!(answer.status, 404);
         assert!(answer.detail().contains("allow_uninspected = [\"/v1/balance\"]"), "{}", answer.detail());
@@ -23,7 +23,7 @@ pub(super) async fn what_is_no_tools_call_is_refused(host: Host) -> Outcome {
 }
 
 pub(super) async fn what_is_allowed_passes(host: Host) -> Outcome {
-    let stage = host.plan().gate(|_| Ruling::deny("never")).allow_uninspected("/v1").start().await?;
+    let stage = Plan::on(host).gate(|_| Ruling::deny("never")).allow_uninspected("/v1").start().await?;
     for (method, path) in [("GET", "/v1/balance"), ("PUT", "/v1/charges/ch_1"), ("POST", "/v1")] {
         assert_eq!(stage.call(method, path, &[], "").await?.status, 200, "{path}");
     }
@@ -38,7 +38,7 @@ pub(super) async fn what_is_allowed_passes(host: Host) -> Outcome {
 }
 
 pub(super) async fn a_path_of_two_readings_is_refused(host: Host) -> Outcome {
-    let stage = host.plan().allow_uninspected("/v1").start().await?;
+    let stage = Plan::on(host).allow_uninspected("/v1").start().await?;
     for path in [
         "/v1//charges/ch_1",
         "/v1/charges/ch_1//refund",
@@ -63,7 +63,7 @@ pub(super) async fn a_path_of_two_readings_is_refused(host: Host) -> Outcome {
 }
 
 pub(super) async fn the_most_specific_tool_is_asked_about(host: Host) -> Outcome {
-    let stage = host.plan().gate(|_| Ruling::pass()).start().await?;
+    let stage = Plan::on(host).gate(|_| Ruling::pass()).start().await?;
     for path in ["/v1/charges/search", "/v1/charges/%73earch", "/v1/charges/searches"] {
         assert_eq!(stage.call("GET", path, &[], "").await?.status, 200, "{path}");
     }
@@ -74,7 +74,7 @@ pub(super) async fn the_most_specific_tool_is_asked_about(host: Host) -> Outcome
 }
 
 pub(super) async fn a_body_over_the_limit_is_refused(host: Host) -> Outcome {
-    let stage = host.plan().gate(|_| Ruling::pass()).start().await?;
+    let stage = Plan::on(host).gate(|_| Ruling::pass()).start().await?;
     let answer = stage.call("POST", "/v1/notes", &[], vec![b' '; MAX_REQUEST + 1]).await?;
     assert_eq!(answer.status, 413);
     assert!(answer.detail().contains("max_request_bytes"), "{}", answer.detail());

@@ -5,33 +5,16 @@ mod find;
 mod results;
 mod stage;
 
-use std::future::Future;
-use std::time::Duration;
-
-use hookgate::BoxError;
-
-use self::stage::Host;
-
-/// What a test gives.
-type Outcome = Result<(), BoxError>;
-
-fn play<F: Future<Output = Outcome>>(host: Host, test: impl FnOnce(Host) -> F) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    match runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), test(host)).await }) {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => panic!("{error}"),
-        Err(_) => panic!("the test hangs"),
-    }
-}
+use crate::suite::{Host, play};
 
 /// Makes a test for each host.
 macro_rules! tests {
     ($($file:ident: $($name:ident),+;)+) => {
         mod layer {
-            $($(#[test] fn $name() { super::play(super::Host::Layer, super::$file::$name); })+)+
+            $($(#[test] fn $name() { super::play(super::$file::$name(super::Host::Layer)); })+)+
         }
         mod proxy {
-            $($(#[test] fn $name() { super::play(super::Host::Proxy, super::$file::$name); })+)+
+            $($(#[test] fn $name() { super::play(super::$file::$name(super::Host::Proxy)); })+)+
         }
     };
 }

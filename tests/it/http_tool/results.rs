@@ -3,12 +3,12 @@
 use hookgate::testing::{Answer, Gate};
 use serde_json::{Value, json};
 
-use super::Outcome;
-use super::stage::{Host, Plan, Stage};
+use super::stage::{Plan, Stage};
 use crate::away::Away;
+use crate::suite::{Host, Outcome};
 
 fn observing(host: Host) -> Plan {
-    host.plan().hook(|policy| policy.hook("PostToolUse")).hook(|policy| policy.hook("PostToolUseFailure"))
+    Plan::on(host).hook(|policy| policy.hook("PostToolUse")).hook(|policy| policy.hook("PostToolUseFailure"))
 }
 
 /// The detail of the one event that was told.

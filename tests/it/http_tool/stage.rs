@@ -14,13 +14,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::scenario::layer::LayerHost;
-
-/// The two ways in which hookgate is deployed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Host {
-    Layer,
-    Proxy,
-}
+use crate::suite::Host;
 
 /// The tools of every stage.
 const TOOLS: [(&str, &str, &str); 5] = [
@@ -84,10 +78,11 @@ impl Read {
     }
 }
 
-impl Host {
-    pub(crate) fn plan(self) -> Plan {
+impl Plan {
+    /// A stage on that host, with a server that is done with everything and without hooks.
+    pub(crate) fn on(host: Host) -> Plan {
         Plan {
-            host: self,
+            host,
             script: Box::new(|_, _| Answer::json(200, r#"{"done": true}"#)),
             decide: Box::new(|_| Ruling::pass()),
             hooks: Vec::new(),
