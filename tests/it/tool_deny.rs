@@ -120,6 +120,8 @@ async fn denied_tools_are_not_there(stage: Stage) -> Result<(), BoxError> {
         {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read"}}]"#;
     let (_, answers) = stage.ask("/", batch).await?;
     assert!(answers.contains("Unknown tool: wipe") && stage.server.requests().is_empty(), "{answers}");
+    let told = stage.ask("/", r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"wipe"}}"#).await?;
+    assert!(told.0 == 400 && told.1.contains("needs an id") && stage.server.requests().is_empty(), "{told:?}");
     assert!(stage.call("read").await?.1.contains("content"));
     for record in (stage.audit)() {
         assert_eq!((&record["outcome"], &record["plane"]), (&json!("deny"), &json!("tool")), "{record}");

@@ -176,7 +176,15 @@ impl Exchange {
     }
 
     async fn rule(&self, text: &Bytes, message: &Envelope) -> Ruling {
-        let Kind::Request { method, params } = &message.kind else { return Ruling::go(None) };
+        let (method, params) = match &message.kind {
+            Kind::Request { method, params } => (method, params),
+            // The protocol has no such message, but a server may run the tool all the same.
+            Kind::Notification { method, .. } if method == "tools/call" && self.plane.core.gates() => {
+                let refused = jsonrpc::error(None, INVALID_REQUEST, "a call of a tool needs an id");
+                return Ruling::Answer(StatusCode::BAD_REQUEST, refused);
+            }
+            _ => return Ruling::go(None),
+        };
         let id = text.slice_ref(message.id_text(text).unwrap_or_default());
         match method.as_str() {
             "tools/call" => self.rule_call(text, id, *params).await,
