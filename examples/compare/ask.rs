@@ -38,7 +38,7 @@ impl Ask {
         match self {
             Ask::Model { history, .. } => conversation(history).into(),
             Ask::Tool => Bytes::from_static(
-                br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deploy","arguments":{"to":"staging"}}}"#,
+                br#"{"jsonrpc":"2.0","id":@id@,"method":"tools/call","params":{"name":"read","arguments":{"path":"a"}}}"#,
             ),
         }
     }

@@ -55,7 +55,7 @@ upstream = "http://{upstream}"
 
 [[routes]]
 name = "tools"
-kind = "passthrough"
+kind = "mcp"
 path_prefix = "/mcp"
 upstream = "http://{upstream}/mcp"
 "#

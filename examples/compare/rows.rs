@@ -91,7 +91,7 @@ pub(crate) const ROWS: [Row; 9] = [
         targets: &[Target::Reach(Figure::Served, 100.0)],
     },
     Row {
-        name: "MCP tools/call passed through, 64 connections",
+        name: "MCP tools/call, 64 connections, no handler matches",
         ask: Ask::Tool,
         load: Load::Fast { connections: 64, events: 1 },
         targets: &[Target::AtLeast(Figure::Rate, 0.75)],

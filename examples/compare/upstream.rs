@@ -53,10 +53,17 @@ async fn policy(_: Bytes) -> Response {
     json(Bytes::from_static(br#"{"schemaVersion":1,"outcome":"pass"}"#))
 }
 
-async fn mcp(_: Bytes) -> Response {
-    json(Bytes::from_static(
-        br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"It is deployed."}],"isError":false}}"#,
-    ))
+async fn mcp(axum::Json(call): axum::Json<Call>) -> Response {
+    json(Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[{{"type":"text","text":"What the file says."}}],"isError":false}}}}"#,
+        call.id
+    )))
+}
+
+/// The call of a tool, whose result names it.
+#[derive(serde::Deserialize)]
+struct Call {
+    id: u64,
 }
 
 async fn answer(headers: HeaderMap, _: Bytes) -> Response {

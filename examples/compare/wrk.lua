@@ -1,4 +1,5 @@
 -- wrk … URL -- BODY-FILE [NAME VALUE]…: posts the file with those headers, and ends with one line of figures for wrk.rs.
+-- Where the file has @id@, each request has another number.
 
 function init(arguments)
     local file = assert(io.open(arguments[1], "rb"))
@@ -6,6 +7,14 @@ function init(arguments)
     file:close()
     for at = 2, #arguments, 2 do
         wrk.headers[arguments[at]] = arguments[at + 1]
+    end
+    local before, after = wrk.body:match("^(.*)@id@(.*)$")
+    if before then
+        local id = 0
+        function request()
+            id = id + 1
+            return wrk.format(nil, nil, nil, before .. id .. after)
+        end
     end
 end
 
