@@ -22,7 +22,7 @@ pub(crate) const EVENTS: usize = 200;
 /// From one of them to the next, when they come one by one.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 /// Text events of a slow answer, and from one to the next.
-pub(crate) const SLOW_EVENTS: usize = 6;
+pub(crate) const SLOW_EVENTS: usize = 7;
 const SLOW_PAUSE: Duration = Duration::from_secs(2);
 
 /// A whole answer of about 1 KB.
