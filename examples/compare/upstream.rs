@@ -44,6 +44,8 @@ pub(crate) async fn serve(address: &str) -> std::io::Result<()> {
         .route("/v1/messages", post(answer))
         .route("/policy", post(policy))
         .route("/mcp", post(mcp))
+        // hookgate's path behind its route's prefix is "/".
+        .route("/mcp/", post(mcp))
         .layer(axum::extract::DefaultBodyLimit::disable());
     let listener = tokio::net::TcpListener::bind(address).await?;
     axum::serve(axum::serve::ListenerExt::tap_io(listener, |stream| drop(stream.set_nodelay(true))), app).await
