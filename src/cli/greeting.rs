@@ -54,11 +54,10 @@ fn base(address: Option<&SocketAddr>, tls: bool) -> String {
 fn routes(config: &Config, base: &str) -> Vec<[String; 4]> {
     let mut rows = vec![["ROUTE", "KIND", "AT", "GOES TO"].map(str::to_owned)];
     rows.extend(config.routes.iter().map(|route| {
-        let kind = if route.route.kind == RouteKind::Model { "model" } else { "passthrough" };
         let host = route.host.as_ref().map_or_else(String::new, |host| format!(" for host {host}"));
         let at = format!("{base}{}{host}", if route.path_prefix.is_empty() { "/" } else { &route.path_prefix });
         let upstreams: Vec<String> = route.upstreams.iter().map(ToString::to_string).collect();
-        [route.route.name.to_string(), kind.to_owned(), at, upstreams.join(", ")]
+        [route.route.name.to_string(), route.route.kind.name().to_owned(), at, upstreams.join(", ")]
     }));
     rows
 }

@@ -11,8 +11,9 @@ use http::{HeaderMap, Request, Response, request};
 use super::body::GuardedBody;
 use super::callbacks::Callbacks;
 use super::exchange;
+use super::mcp;
 use super::meter::Inspected;
-use super::route::{self, Inspection, Plan, Route, RouteKind, Subagent};
+use super::route::{self, Inspection, Plan, Route, RouteKind, Subagent, Target};
 use crate::audit::AuditLog;
 use crate::callback::TmpHooks;
 use crate::dispatch::{DispatchKey, Dispatcher, HandlerAnswer, HandlerTransport, ToolSchemas, TransportError};
@@ -43,6 +44,7 @@ pub(super) struct Inner {
     pub(super) mode: HooksMode,
     pub(super) callbacks: Option<Callbacks>,
     pub(super) inspected: Inspected,
+    pub(super) mcp: mcp::State,
 }
 
 /// The emergency switch.
@@ -127,6 +129,7 @@ impl HookgateBuilder {
                 mode: self.mode,
                 callbacks: self.callbacks,
                 inspected: Inspected::default(),
+                mcp: mcp::State::default(),
             }),
         };
         #[cfg(feature = "mcp")]
@@ -190,13 +193,16 @@ impl Hookgate {
         if head.headers.get(DISPATCH_HEADER).is_some_and(|token| inner.dispatcher.is_own_traffic(token.as_bytes())) {
             return Plan::Pass;
         }
-        let inspect = |protocol, counting| {
+        let inspect = |target| {
             let body_limit = inner.limits.max_request_bytes;
-            Plan::Inspect(Inspection { route: route.clone(), protocol, counting, body_limit })
+            Plan::Inspect(Inspection { route: route.clone(), target, body_limit })
         };
+        if route.kind == RouteKind::Mcp {
+            return inspect(Target::Mcp);
+        }
         match Surface::of(&head.method, path) {
-            Surface::Conversation(protocol) => inspect(protocol, false),
-            Surface::Count(protocol) => inspect(protocol, true),
+            Surface::Conversation(protocol) => inspect(Target::Model { protocol, counting: false }),
+            Surface::Count(protocol) => inspect(Target::Model { protocol, counting: true }),
             Surface::Helper => Plan::Pass,
             Surface::Unknown if !self.gates() || route.allows_uninspected(path) => Plan::Pass,
             Surface::Unknown => Plan::Refuse(route.refuse_uninspected(&head.method, path)),
@@ -222,6 +228,14 @@ impl Hookgate {
         request: Request<Bytes>,
         upstream: Arc<dyn Upstream>,
     ) -> Response<GuardedBody> {
-        exchange::run(self.clone(), inspection, request, upstream).await
+        self.inner.inspected.count(&inspection.route.name);
+        let Inspection { route, target, body_limit } = inspection;
+        match target {
+            Target::Model { protocol, counting } => {
+                let surface = exchange::Surface { protocol, counting };
+                exchange::run(self.clone(), route, surface, body_limit, request, upstream).await
+            }
+            Target::Mcp => mcp::run(self, &route, request, upstream).await.map(Into::into),
+        }
     }
 }

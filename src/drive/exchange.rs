@@ -10,8 +10,8 @@ use super::body::GuardedBody;
 use super::core::Hookgate;
 use super::decode;
 use super::identity::{Identity, identify};
-use super::route::{Inspection, Route, error, strip};
-use super::{answer, prompts, results};
+use super::route::{Route, error, strip};
+use super::{answer, outgoing, prompts, results};
 use crate::Body;
 use crate::hooks::{Detail, Event, HookSet, Occasion, Plane};
 use crate::id::{Digest, Hasher, Tenant, random_id};
@@ -19,7 +19,7 @@ use crate::ledger::{Anchors, DeclaredTool, Lineage, Thread, View, rewrite};
 use crate::upstream::{Upstream, UpstreamError, UpstreamErrorKind};
 use crate::wire::client::ClientIdentity;
 use crate::wire::conversation::Conversation;
-use crate::wire::json::{Edits, Rope};
+use crate::wire::json::Edits;
 use crate::wire::protocol::{Continuation, Protocol};
 use crate::wire::trace::TraceParent;
 
@@ -47,15 +47,24 @@ pub(super) struct Exchange {
     edits: Edits,
 }
 
+/// What of a model's API a request is for.
+#[derive(Clone, Copy)]
+pub(super) struct Surface {
+    pub(super) protocol: Protocol,
+    /// It only counts tokens.
+    pub(super) counting: bool,
+}
+
 /// Runs an exchange.
 pub(super) async fn run(
     core: Hookgate,
-    inspection: Inspection,
+    route: Arc<Route>,
+    surface: Surface,
+    body_limit: usize,
     request: Request<Bytes>,
     upstream: Arc<dyn Upstream>,
 ) -> Response<GuardedBody> {
-    let Inspection { route, protocol, counting, body_limit } = inspection;
-    core.inner.inspected.count(&route.name);
+    let Surface { protocol, counting } = surface;
     let hooks = core.hooks();
     let (mut head, sent) = request.into_parts();
     let client = ClientIdentity::of(&head.headers);
@@ -303,9 +312,9 @@ impl Exchange {
     /// The request to the provider. `sent` is the body as received, which leaves unchanged when nothing is edited.
     pub(super) fn first_request(&self, sent: Bytes, inspect_answer: bool) -> Request<Body> {
         if self.edits.is_empty() {
-            return self.request(sent.into(), inspect_answer, false);
+            return outgoing::request(&self.head, sent.into(), inspect_answer, false);
         }
-        self.request(self.edits.clone().apply(&self.conversation.text), inspect_answer, true)
+        outgoing::request(&self.head, self.edits.clone().apply(&self.conversation.text), inspect_answer, true)
     }
 
     /// The request that goes on after rounds of this answer. Without server-side history `messages` follow the whole
@@ -319,25 +328,10 @@ impl Exchange {
         let previous = previous.filter(|_| self.conversation.server_history);
         let mut edits = if previous.is_some() { Edits::default() } else { self.edits.clone() };
         self.protocol.go_on(&self.conversation, &Continuation { messages, previous, output_tokens }, &mut edits);
-        let mut request = self.request(edits.apply(&self.conversation.text), true, true);
+        let mut request = outgoing::request(&self.head, edits.apply(&self.conversation.text), true, true);
         // It is another request than the one that the client named.
         request.headers_mut().remove("idempotency-key");
         request
-    }
-
-    fn request(&self, body: Rope, inspect_answer: bool, edited: bool) -> Request<Body> {
-        let mut head = self.head.clone();
-        if edited {
-            for name in ["content-encoding", "content-md5", "digest", "content-digest", "repr-digest"] {
-                head.headers.remove(name);
-            }
-        }
-        if inspect_answer {
-            head.headers.insert(header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
-        }
-        head.headers.remove(header::TRANSFER_ENCODING);
-        head.headers.insert(header::CONTENT_LENGTH, body.len().into());
-        Request::from_parts(head, Body::from(body))
     }
 }
 

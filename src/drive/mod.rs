@@ -8,13 +8,16 @@ mod decide;
 mod decode;
 mod exchange;
 mod identity;
+mod mcp;
 mod meter;
+mod outgoing;
 mod prompts;
 mod results;
 mod route;
 #[cfg(feature = "mcp")]
 mod screen;
 mod stream;
+mod tool;
 mod whole;
 
 pub use self::body::GuardedBody;

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
 use super::exchange::unreachable_upstream;
+use super::mcp;
 use crate::Body;
 use crate::upstream::UpstreamError;
 use crate::wire::anthropic::is_plain_path;
+use crate::wire::jsonrpc::INVALID_REQUEST;
 use crate::wire::protocol::Protocol;
 
 /// A route as the core needs it: where it leads is the host's business.
@@ -24,6 +26,8 @@ pub struct Route {
     pub on_deny: OnDeny,
     /// Whether the model may ask for one-time callbacks; see [`HookgateBuilder::callbacks`](super::HookgateBuilder::callbacks).
     pub tmp_hooks: bool,
+    /// The name of the tool server, by which matchers know its tools as `mcp__<server>__<tool>`.
+    pub server: Option<Arc<str>>,
 }
 
 impl Route {
@@ -41,7 +45,19 @@ impl Route {
             allow_uninspected: Vec::new(),
             on_deny: OnDeny::default(),
             tmp_hooks: false,
+            server: None,
         }
+    }
+
+    /// A route to an MCP server (Streamable HTTP, every revision). `server` is the name that its tools carry in hooks:
+    /// `mcp__<server>__<tool>`.
+    ///
+    /// ```
+    /// let route = hookgate::Route::mcp("tools", "files");
+    /// assert_eq!(route.server.as_deref(), Some("files"));
+    /// ```
+    pub fn mcp(name: &str, server: &str) -> Self {
+        Route { kind: RouteKind::Mcp, server: Some(server.into()), ..Route::model(name) }
     }
 
     /// A route that nothing is looked at on.
@@ -61,7 +77,7 @@ impl Route {
     pub fn no_answer(&self, failure: &UpstreamError) -> Option<Response<Body>> {
         match self.kind {
             RouteKind::Model => Some(unreachable_upstream(Protocol::Anthropic, failure)),
-            RouteKind::Passthrough => None,
+            RouteKind::Mcp | RouteKind::Passthrough => None,
         }
     }
 
@@ -103,8 +119,21 @@ impl Route {
 pub enum RouteKind {
     /// A model API; the protocol is told by the path.
     Model,
+    /// The Model Context Protocol.
+    Mcp,
     /// Anything; nothing is inspected.
     Passthrough,
+}
+
+impl RouteKind {
+    /// The name in configurations.
+    pub fn name(self) -> &'static str {
+        match self {
+            RouteKind::Model => "model",
+            RouteKind::Mcp => "mcp",
+            RouteKind::Passthrough => "passthrough",
+        }
+    }
 }
 
 /// What happens when no call of an answer survived.
@@ -143,9 +172,17 @@ pub enum Plan {
 #[derive(Clone, Debug)]
 pub struct Inspection {
     pub(super) route: Arc<Route>,
-    pub(super) protocol: Protocol,
-    pub(super) counting: bool,
+    pub(super) target: Target,
     pub(super) body_limit: usize,
+}
+
+/// What kind of request it is that is to be inspected.
+#[derive(Clone, Debug)]
+pub(super) enum Target {
+    /// To a model; `counting`: it only counts tokens.
+    Model { protocol: Protocol, counting: bool },
+    /// To an MCP server.
+    Mcp,
 }
 
 impl Inspection {
@@ -161,12 +198,19 @@ impl Inspection {
             "the request body{found} is over hookgate's limit of {} bytes; raise [limits] max_request_bytes to allow it",
             self.body_limit
         );
-        error(self.protocol, StatusCode::PAYLOAD_TOO_LARGE, &message)
+        self.refusal(StatusCode::PAYLOAD_TOO_LARGE, &message)
     }
 
     /// The answer to a body that could not be read to its end.
     pub fn unreadable(&self, why: &str) -> Response<Body> {
-        error(self.protocol, StatusCode::BAD_REQUEST, &format!("the request body could not be read: {why}"))
+        self.refusal(StatusCode::BAD_REQUEST, &format!("the request body could not be read: {why}"))
+    }
+
+    fn refusal(&self, status: StatusCode, message: &str) -> Response<Body> {
+        match &self.target {
+            Target::Model { protocol, .. } => error(*protocol, status, message),
+            Target::Mcp => mcp::refusal(status, None, INVALID_REQUEST, message),
+        }
     }
 }
 

@@ -6,6 +6,8 @@ pub mod client;
 pub mod codec;
 pub mod conversation;
 pub mod json;
+pub mod jsonrpc;
+pub mod mcp;
 pub mod protocol;
 pub mod sse;
 pub mod trace;

@@ -104,6 +104,7 @@ fn core(route: &Route, on_deny: OnDeny) -> CoreRoute {
             .allow_uninspected(route.allow_uninspected.iter().map(|path| path.to_string()))
             .on_deny(route.on_deny.unwrap_or(on_deny))
             .tmp_hooks(route.tmp_hooks),
+        RouteKind::Mcp => CoreRoute::mcp(&route.name, route.server.as_deref().unwrap_or(&route.name)),
         RouteKind::Passthrough => CoreRoute::passthrough(&route.name),
     }
 }
@@ -114,15 +115,17 @@ fn refuse_what_would_have_no_effect(route: &Route, problems: &mut Problems) {
     if plain && (route.ca_file.is_some() || route.client_cert.is_some()) {
         route.upstream.reject(problems, "ca_file and client_cert need an https upstream");
     }
-    if route.kind == RouteKind::Passthrough && route.tmp_hooks {
-        route
-            .name
-            .reject(problems, "tmp_hooks has no effect on a passthrough route; remove it or use kind = \"model\"");
-    }
-    if route.kind == RouteKind::Passthrough && (!route.allow_uninspected.is_empty() || route.on_deny.is_some()) {
-        route.name.reject(
-            problems,
-            "allow_uninspected and on_deny have no effect on a passthrough route; remove them or use kind = \"model\"",
-        );
-    }
+    let kind = route.kind.name();
+    let mut useless = |keys: &str, given: bool, expected: &str| {
+        if given {
+            let message =
+                format!("{keys} has no effect on a route of kind = {kind:?}; remove it or use kind = {expected}");
+            route.name.reject(problems, message);
+        }
+    };
+    let to_a_model = route.kind == RouteKind::Model;
+    useless("tmp_hooks", route.tmp_hooks && !to_a_model, "\"model\"");
+    useless("allow_uninspected", !route.allow_uninspected.is_empty() && !to_a_model, "\"model\"");
+    useless("on_deny", route.on_deny.is_some() && !to_a_model, "\"model\"");
+    useless("server", route.server.is_some() && route.kind != RouteKind::Mcp, "\"mcp\"");
 }

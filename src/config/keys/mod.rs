@@ -111,6 +111,9 @@ section! {
         name: At<Name>,
         /// What travels on the route.
         kind: RouteKind,
+        /// The name of the MCP server behind the route; hooks know its tools as mcp__<server>__<tool>. Without it, the route's
+        /// name.
+        server: Option<At<Name>>,
         /// Only requests for this host, without a port.
         host: Option<Hostname>,
         /// The start of the paths that the route takes, taken off before forwarding; the longest one that fits wins.
@@ -142,6 +145,7 @@ section! {
 
 choice!(RouteKind {
     "model" => RouteKind::Model, "A model API; the protocol is known by the path.";
+    "mcp" => RouteKind::Mcp, "An MCP server, by Streamable HTTP.";
     "passthrough" => RouteKind::Passthrough, "Anything; it passes unseen and fires no hook.";
 });
 

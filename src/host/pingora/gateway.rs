@@ -23,7 +23,7 @@ use super::upstream::RouteUpstream;
 use super::upstream::headers::HeaderCase;
 use super::{control, driven, framing, respond, upgrade};
 use crate::upstream::UpstreamErrorKind;
-use crate::{Hookgate, Plan, Route, RouteKind};
+use crate::{Hookgate, Plan, Route};
 
 /// The longest time that a client may take to accept a piece of an answer.
 const CLIENT_WRITE_TIME: std::time::Duration = std::time::Duration::from_secs(300);
@@ -53,11 +53,7 @@ pub(super) struct Mount {
 impl Mount {
     /// What the route is for, for the answer to a path without one.
     fn purpose(self: &Arc<Self>) -> String {
-        let kind = match self.route.kind {
-            RouteKind::Model => "model",
-            _ => "passthrough",
-        };
-        format!("{kind} route \"{}\"", self.route.name)
+        format!("{} route \"{}\"", self.route.kind.name(), self.route.name)
     }
 }
 
