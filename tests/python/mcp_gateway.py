@@ -9,8 +9,6 @@ import urllib.request
 
 from gateway import PATIENCE, Authority, Proxy, binary
 
-#: What makes a route one to an MCP server.
-KIND = 'kind = "passthrough"'
 #: As hooks call the server.
 SERVER = "fixture"
 
@@ -63,7 +61,8 @@ class McpGateway(Proxy):
             f"""
             [[routes]]
             name = "{name}"
-            {KIND}
+            kind = "mcp"
+            server = "{SERVER}"
             path_prefix = "/{name}"
             upstream = "{server.origin}/{name}"
             """
