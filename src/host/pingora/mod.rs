@@ -15,6 +15,7 @@ mod on_demand;
 mod passthrough;
 mod path;
 mod problem;
+mod rebinding;
 mod respond;
 mod routes;
 mod server;
