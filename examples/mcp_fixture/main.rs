@@ -18,6 +18,8 @@ mod rounds;
 mod server;
 mod talk;
 
+use std::time::Duration;
+
 use axum::routing::get;
 use axum::{Json, Router};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -26,17 +28,22 @@ use rmcp::transport::streamable_http_server::tower::{StreamableHttpServerConfig,
 
 use self::server::Fixture;
 
+/// After what time a client comes again for the rest of a stream.
+const RETRY: Duration = Duration::from_millis(100);
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let fixture = Fixture::new()?;
-    let calls = fixture.calls.clone();
+    let (calls, again) = (fixture.calls.clone(), fixture.again.clone());
     let listener = tokio::net::TcpListener::bind(std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:0")).await?;
     println!("http://{}/mcp", listener.local_addr()?);
 
     let sessions = {
         let fixture = fixture.clone();
-        let config = StreamableHttpServerConfig::default();
-        StreamableHttpService::new(move || Ok(fixture.session()), LocalSessionManager::default().into(), config)
+        let config = StreamableHttpServerConfig::default().with_sse_retry(Some(RETRY));
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.sse_retry = Some(RETRY);
+        StreamableHttpService::new(move || Ok(fixture.session()), sessions.into(), config)
     };
     let json = {
         let config = StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
@@ -44,7 +51,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let app = Router::new()
         .route_service("/mcp", sessions)
-        .layer(axum::middleware::from_fn(cut::streams))
+        .layer(axum::middleware::from_fn_with_state(again, cut::streams))
         .route_service("/json", json)
         .route("/calls", get(async move || Json(calls.list())));
     axum::serve(axum::serve::ListenerExt::tap_io(listener, |stream| drop(stream.set_nodelay(true))), app).await?;

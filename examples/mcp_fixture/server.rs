@@ -18,6 +18,7 @@ use tokio::sync::broadcast;
 
 use crate::answers::Answers;
 use crate::calls::Calls;
+use crate::cut::Again;
 use crate::rounds::{Outcome, Round, Seal, said};
 use crate::{jobs, talk};
 
@@ -34,6 +35,7 @@ enum Change {
 #[derive(Clone)]
 pub(crate) struct Fixture {
     pub(crate) calls: Calls,
+    pub(crate) again: Again,
     answers: Arc<Answers>,
     tasks: TaskManager,
     seal: Seal,
@@ -46,6 +48,7 @@ impl Fixture {
     pub(crate) fn new() -> serde_json::Result<Fixture> {
         Ok(Fixture {
             calls: Calls::default(),
+            again: Again::default(),
             answers: Arc::new(Answers::read()?),
             tasks: TaskManager::new(),
             seal: Seal::new(),
@@ -116,8 +119,7 @@ impl Fixture {
                 talk::text("Logging test completed")
             }
             "test_reconnection" => {
-                // So that the stream ends before there is a result.
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                self.again.wait(context).await;
                 talk::text("Reconnection test completed")
             }
             "wait" => match talk::wait(context, arguments).await {
