@@ -10,6 +10,7 @@ use http::{HeaderMap, Request, Response, request};
 
 use super::body::GuardedBody;
 use super::callbacks::Callbacks;
+use super::correlation::Correlation;
 use super::exchange;
 use super::mcp;
 use super::meter::Inspected;
@@ -45,6 +46,7 @@ pub(super) struct Inner {
     pub(super) callbacks: Option<Callbacks>,
     pub(super) inspected: Inspected,
     pub(super) mcp: mcp::State,
+    pub(super) correlation: Correlation,
 }
 
 /// The emergency switch.
@@ -130,6 +132,7 @@ impl HookgateBuilder {
                 callbacks: self.callbacks,
                 inspected: Inspected::default(),
                 mcp: mcp::State::default(),
+                correlation: Correlation::default(),
             }),
         };
         #[cfg(feature = "mcp")]
