@@ -31,6 +31,9 @@ VOLATILE = (
 )
 
 
+#: What hookgate refuses in the server's place, in words of its own. The status is the same.
+REFUSED_BY_HOOKGATE = "localhost-host-rebinding-rejected"
+
 #: Headers that are not the answer's but the connection's: each connection has its own.
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding"}
 
@@ -73,6 +76,8 @@ def run(url: str, output: pathlib.Path, *what: str, progress=lambda: None) -> di
 def comparable(check: dict) -> dict:
     """A check without what is another one in each run."""
     kept = {key: check.get(key) for key in ("id", "status", "errorMessage", "details")}
+    if kept["id"] == REFUSED_BY_HOOKGATE:
+        kept["details"] = {**kept["details"], "body": None}
     text = json.dumps(end_to_end(kept), sort_keys=True)
     for pattern, word in VOLATILE:
         text = pattern.sub(word, text)

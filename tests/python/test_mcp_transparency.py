@@ -277,3 +277,18 @@ def test_a_session_that_is_over(both):
     direct, behind = (asyncio.run(over(agent)) for agent in both.agents(LEGACY, "mcp"))
     assert behind == direct
     assert direct[1][0] == 404
+
+
+@each_mode
+def test_a_page_whose_name_leads_here(both, mode):
+    """The server knows it by its host, and hookgate looks at that in its place."""
+    meta = MODERN_META if mode == MODERN else None
+    headers = {**MODERN_HEADERS, "mcp-name": "greet"} if mode == MODERN else HEADERS
+    for agent in both.agents(mode, "json"):
+        statuses = {}
+        with httpx2.Client(trust_env=False, timeout=PATIENCE, **agent.verify) as http:
+            for host in ("evil.example", "localhost:1", "127.0.0.1", "[::1]:8787"):
+                named = {**headers, "host": host}
+                statuses[host] = http.post(agent.url, json=calls("greet", {"name": "x"}, meta), headers=named).status_code
+        assert statuses == {"evil.example": 403, "localhost:1": 200, "127.0.0.1": 200, "[::1]:8787": 200}
+    assert len(both.server.calls()) == 2 * 3
