@@ -31,8 +31,9 @@ VOLATILE = (
 )
 
 
-#: What hookgate refuses in the server's place, in words of its own. The status is the same.
+#: What hookgate refuses in the server's place, in words of its own. The statuses and codes are the same.
 REFUSED_BY_HOOKGATE = "localhost-host-rebinding-rejected"
+HEADER_MISMATCH = -32020
 
 #: Headers that are not the answer's but the connection's: each connection has its own.
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding"}
@@ -78,21 +79,24 @@ def comparable(check: dict) -> dict:
     kept = {key: check.get(key) for key in ("id", "status", "errorMessage", "details")}
     if kept["id"] == REFUSED_BY_HOOKGATE:
         kept["details"] = {**kept["details"], "body": None}
-    text = json.dumps(end_to_end(kept), sort_keys=True)
+    text = json.dumps(essential(kept), sort_keys=True)
     for pattern, word in VOLATILE:
         text = pattern.sub(word, text)
     return json.loads(text)
 
 
-def end_to_end(value):
+def essential(value):
+    """Without what belongs to a connection, and without the words in which headers that contradict the body are refused:
+    who has to decide by the body refuses them itself."""
     if isinstance(value, list):
-        return [end_to_end(item) for item in value]
+        return [essential(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {
-        key: {name: text for name, text in each.items() if name not in HOP_BY_HOP} if key == "headers" else end_to_end(each)
-        for key, each in value.items()
-    }
+    gone = {"message"} if value.get("code") == HEADER_MISMATCH else set()
+    kept = {key: essential(each) for key, each in value.items() if key not in gone}
+    if isinstance(headers := kept.get("headers"), dict):
+        kept["headers"] = {name: text for name, text in headers.items() if name.lower() not in HOP_BY_HOP}
+    return kept
 
 
 def differences(here, there, at: str = ""):

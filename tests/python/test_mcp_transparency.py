@@ -36,7 +36,7 @@ class Both:
             gave = agent.run(lambda client: use(client, agent))
             calls = [(call["name"], call["arguments"], call["state"]) for call in self.server.calls()[before:]]
             exchanged = collections.Counter(map(str, agent.exchanged))
-            seen.append((gave, agent.asked, agent.logged, agent.announced, agent.resumed, calls, exchanged))
+            seen.append((gave, agent.asked, agent.logged, agent.announced, calls, exchanged))
         assert seen[1] == seen[0]
         return seen[0][0], agents[1]
 
