@@ -92,7 +92,8 @@ def essential(value):
         return [essential(item) for item in value]
     if not isinstance(value, dict):
         return value
-    gone = {"message"} if value.get("code") == HEADER_MISMATCH else set()
+    # How many messages a scenario checked depends on how often it had to ask for the state of a task.
+    gone = {"messagesValidated"} | ({"message"} if value.get("code") == HEADER_MISMATCH else set())
     kept = {key: essential(each) for key, each in value.items() if key not in gone}
     if isinstance(headers := kept.get("headers"), dict):
         kept["headers"] = {name: text for name, text in headers.items() if name.lower() not in HOP_BY_HOP}

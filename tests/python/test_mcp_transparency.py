@@ -286,8 +286,9 @@ def test_a_page_whose_name_leads_here(both, mode):
     headers = {**MODERN_HEADERS, "mcp-name": "greet"} if mode == MODERN else HEADERS
     for agent in both.agents(mode, "json"):
         statuses = {}
-        with httpx2.Client(trust_env=False, timeout=PATIENCE, **agent.verify) as http:
-            for host in ("evil.example", "localhost:1", "127.0.0.1", "[::1]:8787"):
+        for host in ("evil.example", "localhost:1", "127.0.0.1", "[::1]:8787"):
+            # One connection each: who refuses a request may close it.
+            with httpx2.Client(trust_env=False, timeout=PATIENCE, **agent.verify) as http:
                 named = {**headers, "host": host}
                 statuses[host] = http.post(agent.url, json=calls("greet", {"name": "x"}, meta), headers=named).status_code
         assert statuses == {"evil.example": 403, "localhost:1": 200, "127.0.0.1": 200, "[::1]:8787": 200}
