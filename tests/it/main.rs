@@ -1,5 +1,9 @@
 //! The integration tests, one binary.
 
+#[macro_use]
+#[cfg(all(feature = "pingora", feature = "test-util"))]
+mod suite;
+
 #[cfg(feature = "auth")]
 mod auth_gate;
 #[cfg(feature = "pingora")]
@@ -87,5 +91,7 @@ mod layering;
 mod mcp_plane;
 #[cfg(all(feature = "pingora", feature = "test-util"))]
 mod scenario;
+#[cfg(all(feature = "pingora", feature = "test-util"))]
+mod sessions;
 #[cfg(feature = "test-util")]
 mod store;
