@@ -1,7 +1,5 @@
 //! Whether a browser sends a request for a page of another origin.
 
-use std::net::IpAddr;
-
 use http::{HeaderMap, header};
 
 /// Whether the request is one that a page of another origin made. A browser says so itself: by `sec-fetch-site` where the
@@ -21,18 +19,6 @@ pub(crate) fn names_another(headers: &HeaderMap, authority: Option<&str>) -> boo
         let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
         !matches!((origin, authority), (Some((_, origin)), Some(host)) if origin.eq_ignore_ascii_case(host))
     })
-}
-
-/// Whether a host is named as only hookgate's own users name it: by an address, by a name that always leads to this machine,
-/// or by the one of `public`, which is an origin. Any other name may belong to a page that made it lead here (DNS rebinding).
-pub(crate) fn leads_here(host: &str, public: Option<&str>) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let host = host.to_ascii_lowercase();
-    let public = public.and_then(|origin| url::Url::parse(origin).ok());
-    bare.parse::<IpAddr>().is_ok()
-        || host == "localhost"
-        || host.ends_with(".localhost")
-        || public.is_some_and(|public| public.host_str() == Some(&*host))
 }
 
 #[cfg(all(test, feature = "auth"))]

@@ -1,11 +1,13 @@
 //! Which requests a browser's page may have made that is not hookgate's. Behind an open gate that is the only thing that
 //! keeps the web from a server on one's own machine.
 
+use std::net::IpAddr;
+
 use http::uri::Authority;
 use http::{header, request};
 
 use crate::auth::Caller;
-use crate::auth::origin::{leads_here, names_another};
+use crate::auth::origin::names_another;
 
 /// What is wrong with where a request comes from, if anything is.
 ///
@@ -24,11 +26,21 @@ pub(super) fn objection(head: &request::Parts, public: Option<&str>) -> Option<&
         return Some("A page of another origin cannot use the MCP server.");
     }
     let known = head.extensions.get::<Caller>().is_some_and(|caller| caller.name().is_some());
-    let fits = known || leads_here(authority.host(), public);
+    let fits = known || is_own(authority.host(), public);
     (!fits).then_some(
         "The host that the request names is neither this machine nor the public name of hookgate. Use http://127.0.0.1 or \
          http://localhost, set [tmp_hooks] base_url (or [server] trusted_hosts) to the public name, or put a gate in front ([auth]).",
     )
+}
+
+fn is_own(host: &str, public: Option<&str>) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let host = host.to_ascii_lowercase();
+    let public = public.and_then(|origin| url::Url::parse(origin).ok());
+    bare.parse::<IpAddr>().is_ok()
+        || host == "localhost"
+        || host.ends_with(".localhost")
+        || public.is_some_and(|public| public.host_str() == Some(&*host))
 }
 
 #[cfg(test)]

@@ -21,9 +21,9 @@ use super::problem::problem;
 use super::routes::{Found, Table};
 use super::upstream::RouteUpstream;
 use super::upstream::headers::{HeaderCase, NoPath};
-use super::{control, driven, framing, rebinding, respond, upgrade};
+use super::{control, driven, framing, respond, upgrade};
 use crate::upstream::UpstreamErrorKind;
-use crate::{Hookgate, Plan, Route, RouteKind};
+use crate::{Hookgate, Plan, Route};
 
 /// The longest time that a client may take to accept a piece of an answer.
 const CLIENT_WRITE_TIME: std::time::Duration = std::time::Duration::from_secs(300);
@@ -40,8 +40,6 @@ pub(super) struct Gateway {
     pub(super) control: Router,
     pub(super) counts: Counts,
     pub(super) guard: Guard,
-    /// Hookgate's own origin, where the configuration says it.
-    pub(super) public: Option<Arc<str>>,
     /// Tells the server, by being dropped, that no connection is left.
     pub(super) _alive: mpsc::Sender<()>,
 }
@@ -50,8 +48,6 @@ pub(super) struct Gateway {
 pub(super) struct Mount {
     pub(super) route: Arc<Route>,
     pub(super) upstream: RouteUpstream,
-    /// Whether the route is that of one host.
-    pub(super) named: bool,
 }
 
 impl Mount {
@@ -114,11 +110,6 @@ impl Gateway {
             return answered(respond::refuse(session, problem(StatusCode::NOT_FOUND, &detail)).await);
         };
         context.label = mount.route.name.clone();
-        // A client with a key is no stranger's page, and the operator has said whose host this is where one is configured.
-        let looked_at = mount.route.kind == RouteKind::Mcp && tenant.is_none() && !mount.named;
-        if looked_at && let Some(objection) = rebinding::objection(session, self.public.as_deref()) {
-            return answered(respond::refuse(session, problem(StatusCode::FORBIDDEN, objection)).await);
-        }
         let seen = if rest.is_empty() { "/" } else { rest };
         match self.core.plan(&mount.route, session.req_header(), seen) {
             Plan::Pass => {

@@ -15,7 +15,6 @@ mod on_demand;
 mod passthrough;
 mod path;
 mod problem;
-mod rebinding;
 mod respond;
 mod routes;
 mod server;

@@ -64,10 +64,7 @@ impl Setup {
         let mut mounts = Vec::new();
         for (group, route) in (1..).zip(&config.routes) {
             let upstream = RouteUpstream::new(route, pool.clone(), group)?;
-            mounts.push((
-                route.clone(),
-                Arc::new(Mount { route: route.route.clone(), upstream, named: route.host.is_some() }),
-            ));
+            mounts.push((route.clone(), Arc::new(Mount { route: route.route.clone(), upstream })));
         }
         Ok(Setup { core, control, guard, tmp_hooks, readiness, mounts, sources: config.hook_sources.clone() })
     }
@@ -100,7 +97,6 @@ impl Setup {
             control: self.control.clone(),
             counts: Counts::default(),
             guard: self.guard.clone(),
-            public: self.tmp_hooks.origin().map(Arc::from),
             _alive: alive,
         }
     }
