@@ -20,7 +20,7 @@ use super::passthrough::Passing;
 use super::problem::problem;
 use super::routes::{Found, Table};
 use super::upstream::RouteUpstream;
-use super::upstream::headers::{HeaderCase, NoPath};
+use super::upstream::headers::HeaderCase;
 use super::{control, driven, framing, respond, upgrade};
 use crate::upstream::UpstreamErrorKind;
 use crate::{Hookgate, Plan, Route};
@@ -133,9 +133,6 @@ impl Gateway {
                 let Some(mut head) = head(session, &format!("{seen}{query}")) else {
                     return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
                 };
-                if rest.is_empty() {
-                    head.extensions.insert(NoPath);
-                }
                 if let Some(tenant) = tenant {
                     head.extensions.insert(tenant);
                 }

@@ -51,11 +51,6 @@ pub(in crate::host::pingora) fn remove(headers: &mut HeaderMap, names: &[HeaderN
     *headers = kept;
 }
 
-/// Travels in a request's extensions: what goes on of its path is nothing, which a [`Uri`] cannot say. Without it a server
-/// whose whole path stands in the configuration would be asked for that path and a slash.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::host::pingora) struct NoPath;
-
 /// How the client wrote its header names. Travels in a request's extensions, since a [`HeaderMap`] has lower case only.
 #[derive(Clone, Debug)]
 pub(in crate::host::pingora) struct HeaderCase(Arc<[Bytes]>);
@@ -110,10 +105,7 @@ impl Outline {
             gone.retain(|gone| gone != name);
             headers.insert(name, value.clone());
         }
-        let mut path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        if parts.extensions.get::<NoPath>().is_some() && parts.uri.path() == "/" {
-            path_and_query.remove(0);
-        }
+        let path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let case = parts.extensions.get::<HeaderCase>().cloned();
         Outline { method: parts.method, path_and_query, headers, gone, case, length, switches: false }
     }
@@ -218,16 +210,6 @@ mod tests {
             wire,
             "Host: up.example\r\nX-API-Key: v\r\nanthropic-VERSION: v\r\nContent-Length: 0\r\nx-own: 1\r\n"
         );
-    }
-
-    #[test]
-    fn a_path_that_ends_with_the_routes_prefix_gets_no_slash() {
-        for (uri, path) in [("/", ""), ("/?a=1", "?a=1"), ("/more", "/more")] {
-            let mut parts = http::Request::builder().uri(uri).body(()).unwrap().into_parts().0;
-            assert_eq!(Outline::new(parts.clone(), None, &[]).path_and_query, uri);
-            parts.extensions.insert(NoPath);
-            assert_eq!(Outline::new(parts, None, &[]).path_and_query, path);
-        }
     }
 
     #[test]
