@@ -44,23 +44,13 @@ class Authority:
         self.client = ssl.create_default_context(cafile=str(self.ca_file))
 
 
-class Hookgate:
-    """A running proxy with one route to a model."""
+class Proxy:
+    """A running proxy; subclasses say what its routes are."""
 
-    def __init__(
-        self,
-        folder: pathlib.Path,
-        model_url: str,
-        hooks: dict,
-        authority: Authority | None = None,
-        ca_file: pathlib.Path | None = None,
-        callbacks: int | None = None,
-    ):
-        """`callbacks`: the model is offered them, and the end of a turn is held so many seconds for them."""
+    def __init__(self, folder: pathlib.Path, config: str, hooks: dict, authority: Authority | None = None):
+        """`config` is what its configuration has besides how it listens and which hooks there are."""
         (folder / "hooks.json").write_text(json.dumps({"version": 1, "hooks": hooks}))
         tls = f'tls = {{ cert = "{authority.cert_file}", key = "{authority.key_file}" }}' if authority else ""
-        ca = f'ca_file = "{ca_file}"' if ca_file else ""
-        offered = "tmp_hooks = true" if callbacks is not None else ""
         (folder / "hookgate.toml").write_text(
             f"""
             [server]
@@ -73,19 +63,7 @@ class Hookgate:
             allowed_hosts = ["127.0.0.1"]
             allow_insecure_loopback = true
 
-            [tmp_hooks]
-            base_url = "{CALLBACKS}"
-
-            [delivery]
-            hold_stop_seconds = {callbacks or 0}
-
-            [[routes]]
-            name = "anthropic"
-            kind = "model"
-            path_prefix = "/anthropic"
-            upstream = "{model_url}"
-            {ca}
-            {offered}
+            {config}
             """
         )
         self.context = authority.client if authority else None
@@ -99,7 +77,6 @@ class Hookgate:
         )
         self.port = self.listening()
         self.origin = f"{'https' if authority else 'http'}://localhost:{self.port}"
-        self.url = f"{self.origin}/anthropic"
 
     def listening(self) -> int:
         """The port that it was given, as its log tells it."""
@@ -115,19 +92,6 @@ class Hookgate:
         with urllib.request.urlopen(self.origin + path, timeout=PATIENCE, context=self.context) as answer:
             return answer.read()
 
-    def call_back(self, url: str, body: bytes) -> int:
-        """What a worker does with the URL that it was given. Gives the status."""
-        assert url.startswith(CALLBACKS), url
-        request = urllib.request.Request(self.origin + url.removeprefix(CALLBACKS), body, method="POST")
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE, context=self.context) as answer:
-                return answer.status
-        except urllib.error.HTTPError as error:
-            return error.code
-
-    def audit(self) -> list[dict]:
-        return json.loads(self.get("/hookgate/v1/sessions/sdk/hooks"))["items"]
-
     def output(self) -> str:
         self.log.flush()
         return (pathlib.Path(self.log.name)).read_text(errors="replace")
@@ -141,6 +105,53 @@ class Hookgate:
                 self.process.kill()
                 self.process.wait(PATIENCE)
                 raise
+
+
+class Hookgate(Proxy):
+    """A proxy with one route to a model."""
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        model_url: str,
+        hooks: dict,
+        authority: Authority | None = None,
+        ca_file: pathlib.Path | None = None,
+        callbacks: int | None = None,
+    ):
+        """`callbacks`: the model is offered them, and the end of a turn is held so many seconds for them."""
+        ca = f'ca_file = "{ca_file}"' if ca_file else ""
+        offered = "tmp_hooks = true" if callbacks is not None else ""
+        config = f"""
+            [tmp_hooks]
+            base_url = "{CALLBACKS}"
+
+            [delivery]
+            hold_stop_seconds = {callbacks or 0}
+
+            [[routes]]
+            name = "anthropic"
+            kind = "model"
+            path_prefix = "/anthropic"
+            upstream = "{model_url}"
+            {ca}
+            {offered}
+        """
+        super().__init__(folder, config, hooks, authority)
+        self.url = f"{self.origin}/anthropic"
+
+    def call_back(self, url: str, body: bytes) -> int:
+        """What a worker does with the URL that it was given. Gives the status."""
+        assert url.startswith(CALLBACKS), url
+        request = urllib.request.Request(self.origin + url.removeprefix(CALLBACKS), body, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE, context=self.context) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def audit(self) -> list[dict]:
+        return json.loads(self.get("/hookgate/v1/sessions/sdk/hooks"))["items"]
 
     def client(self, sent: list[bytes] | None = None) -> anthropic.Anthropic:
         """The official SDK, pointed here. `sent` collects the bodies that it sends."""
