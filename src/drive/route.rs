@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
 use super::exchange::unreachable_upstream;
-use super::mcp;
+use super::{a2a, mcp};
 use crate::Body;
 use crate::upstream::UpstreamError;
 use crate::wire::anthropic::is_plain_path;
@@ -28,6 +28,13 @@ pub struct Route {
     pub tmp_hooks: bool,
     /// The name of the tool server, by which matchers know its tools as `mcp__<server>__<tool>`.
     pub server: Option<Arc<str>>,
+    /// The path below which clients find the route: empty, or without a slash at the end. Hosts take it off; it is known here
+    /// for addresses that answers name.
+    pub path_prefix: Arc<str>,
+    /// What hosts put before the paths that are left, for each server behind the route that has something there.
+    pub upstream_prefixes: Arc<[Arc<str>]>,
+    /// Scheme and authority by which clients reach the route, without a slash at the end. `None`: as each request says.
+    pub public_origin: Option<Arc<str>>,
 }
 
 impl Route {
@@ -46,6 +53,9 @@ impl Route {
             on_deny: OnDeny::default(),
             tmp_hooks: false,
             server: None,
+            path_prefix: "".into(),
+            upstream_prefixes: Arc::default(),
+            public_origin: None,
         }
     }
 
@@ -58,6 +68,17 @@ impl Route {
     /// ```
     pub fn mcp(name: &str, server: &str) -> Self {
         Route { kind: RouteKind::Mcp, server: Some(server.into()), ..Route::model(name) }
+    }
+
+    /// A route to an agent that speaks A2A (0.3 and 1.0, JSON-RPC and HTTP+JSON). The addresses in its card become the route's:
+    /// [`Route::public_origin`] and [`Route::path_prefix`].
+    ///
+    /// ```
+    /// let route = hookgate::Route::a2a("billing").public_origin("https://agents.example.com");
+    /// assert_eq!(route.public_origin.as_deref(), Some("https://agents.example.com"));
+    /// ```
+    pub fn a2a(name: &str) -> Self {
+        Route { kind: RouteKind::A2a, ..Route::model(name) }
     }
 
     /// A route that nothing is looked at on.
@@ -77,7 +98,7 @@ impl Route {
     pub fn no_answer(&self, failure: &UpstreamError) -> Option<Response<Body>> {
         match self.kind {
             RouteKind::Model => Some(unreachable_upstream(Protocol::Anthropic, failure)),
-            RouteKind::Mcp | RouteKind::Passthrough => None,
+            RouteKind::Mcp | RouteKind::A2a | RouteKind::Passthrough => None,
         }
     }
 
@@ -105,6 +126,28 @@ impl Route {
         self
     }
 
+    /// Sets [`Route::path_prefix`].
+    #[must_use]
+    pub fn path_prefix(mut self, prefix: &str) -> Self {
+        self.path_prefix = prefix.trim_end_matches('/').into();
+        self
+    }
+
+    /// Sets [`Route::upstream_prefixes`].
+    #[must_use]
+    pub fn upstream_prefixes<'a>(mut self, prefixes: impl IntoIterator<Item = &'a str>) -> Self {
+        let prefixes = prefixes.into_iter().map(|prefix| prefix.trim_end_matches('/'));
+        self.upstream_prefixes = prefixes.filter(|prefix| !prefix.is_empty()).map(Arc::from).collect();
+        self
+    }
+
+    /// Sets [`Route::public_origin`].
+    #[must_use]
+    pub fn public_origin(mut self, origin: &str) -> Self {
+        self.public_origin = Some(origin.trim_end_matches('/').into());
+        self
+    }
+
     /// Sets [`Route::on_deny`].
     #[must_use]
     pub fn on_deny(mut self, on_deny: OnDeny) -> Self {
@@ -121,6 +164,8 @@ pub enum RouteKind {
     Model,
     /// The Model Context Protocol.
     Mcp,
+    /// The Agent2Agent protocol.
+    A2a,
     /// Anything; nothing is inspected.
     Passthrough,
 }
@@ -131,6 +176,7 @@ impl RouteKind {
         match self {
             RouteKind::Model => "model",
             RouteKind::Mcp => "mcp",
+            RouteKind::A2a => "a2a",
             RouteKind::Passthrough => "passthrough",
         }
     }
@@ -183,6 +229,8 @@ pub(super) enum Target {
     Model { protocol: Protocol, counting: bool },
     /// To an MCP server.
     Mcp,
+    /// To an agent.
+    A2a(a2a::Target),
 }
 
 impl Inspection {
@@ -210,6 +258,7 @@ impl Inspection {
         match &self.target {
             Target::Model { protocol, .. } => error(*protocol, status, message),
             Target::Mcp => mcp::refusal(status, None, INVALID_REQUEST, message),
+            Target::A2a(target) => target.refusal(status, INVALID_REQUEST, message),
         }
     }
 }

@@ -105,6 +105,12 @@ fn core(route: &Route, on_deny: OnDeny) -> CoreRoute {
             .on_deny(route.on_deny.unwrap_or(on_deny))
             .tmp_hooks(route.tmp_hooks),
         RouteKind::Mcp => CoreRoute::mcp(&route.name, route.server.as_deref().unwrap_or(&route.name)),
+        RouteKind::A2a => {
+            let agent = CoreRoute::a2a(&route.name)
+                .path_prefix(&route.path_prefix)
+                .upstream_prefixes(route.upstream.0.iter().map(|url| url.0.path_prefix.as_str()));
+            route.public_origin.iter().fold(agent, |agent, origin| agent.public_origin(origin))
+        }
         RouteKind::Passthrough => CoreRoute::passthrough(&route.name),
     }
 }
@@ -127,5 +133,6 @@ fn refuse_what_would_have_no_effect(route: &Route, problems: &mut Problems) {
     useless("tmp_hooks", route.tmp_hooks && !to_a_model, "\"model\"");
     useless("allow_uninspected", !route.allow_uninspected.is_empty() && !to_a_model, "\"model\"");
     useless("on_deny", route.on_deny.is_some() && !to_a_model, "\"model\"");
+    useless("public_origin", route.public_origin.is_some() && route.kind != RouteKind::A2a, "\"a2a\"");
     useless("server", route.server.is_some() && route.kind != RouteKind::Mcp, "\"mcp\"");
 }

@@ -16,7 +16,7 @@ use crate::{HooksMode, OnDeny, RouteKind};
 
 pub(super) use auth::{Auth, AuthMode, DEFAULT_TOKEN_ENV, DEFAULT_USERS_FILE};
 pub(super) use callbacks::{Delivery, TmpHooks};
-pub(super) use text::{EnvName, Hostname, Name, PathPrefix, Pointer, TrustedHost, UpstreamUrl};
+pub(super) use text::{EnvName, Hostname, Name, PathPrefix, Pointer, PublicOrigin, TrustedHost, UpstreamUrl};
 
 section! {
     /// The whole file.
@@ -120,6 +120,9 @@ section! {
         path_prefix: At<PathPrefix>,
         /// The server behind the route, or a list of servers that are taken in turn.
         upstream: At<OneOrMany<At<UpstreamUrl>>>,
+        /// The origin by which clients reach the route; the addresses in an agent's card are rewritten to it. Without it, as each
+        /// request says.
+        public_origin: Option<At<PublicOrigin>>,
         /// Whether the model is offered the tool request_tmp_hook, with which it asks for a one-time callback.
         tmp_hooks: bool = false,
         /// Starts of paths that pass although hookgate cannot inspect what they carry.
@@ -146,6 +149,7 @@ section! {
 choice!(RouteKind {
     "model" => RouteKind::Model, "A model API; the protocol is known by the path.";
     "mcp" => RouteKind::Mcp, "An MCP server, by Streamable HTTP.";
+    "a2a" => RouteKind::A2a, "An agent that speaks A2A, by JSON-RPC or HTTP+JSON.";
     "passthrough" => RouteKind::Passthrough, "Anything; it passes unseen and fires no hook.";
 });
 

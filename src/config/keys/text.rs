@@ -117,6 +117,17 @@ checked_text!(
 );
 
 checked_text!(
+    /// Scheme and authority, without a slash at the end.
+    PublicOrigin, "the origin of an http or https URL, such as \"https://agents.example.com\"", secret: true,
+    |text| {
+        let url = Url::parse(text).ok()?;
+        let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
+        let is_origin = plain && url.fragment().is_none() && url.path() == "/" && matches!(url.scheme(), "http" | "https");
+        is_origin.then(|| url.origin().ascii_serialization())
+    }
+);
+
+checked_text!(
     /// A JSON Pointer (RFC 6901).
     Pointer, "a JSON Pointer, such as \"/prompt\"", secret: false,
     |text| {
@@ -182,6 +193,14 @@ mod tests {
         }
         let refused = ["//", "/a//b", "/a/../b", "/.", "/a?b", "/a#b", "/a b", "/a%2fb", "/ä"];
         assert_eq!(accepted::<PathPrefix>(&refused), vec![false; refused.len()]);
+    }
+
+    #[test]
+    fn origins_have_no_path() {
+        let origin = PublicOrigin::from_text("HTTPS://Agents.example.com:443/").unwrap();
+        assert_eq!(&*origin, "https://agents.example.com");
+        let refused = ["https://a/b", "https://u@a", "https://a/?q", "https://a/#f", "ftp://a", "a.example", ""];
+        assert_eq!(accepted::<PublicOrigin>(&refused), vec![false; refused.len()]);
     }
 
     #[test]

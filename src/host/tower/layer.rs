@@ -47,6 +47,7 @@ impl HookLayer {
     #[must_use]
     pub fn path_prefix(mut self, prefix: &str) -> Self {
         self.prefix = prefix.trim_end_matches('/').into();
+        Arc::make_mut(&mut self.route).path_prefix = self.prefix.clone();
         self
     }
 }
