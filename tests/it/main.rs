@@ -84,6 +84,8 @@ mod pingora_upgrade;
 mod laws;
 mod layering;
 #[cfg(all(feature = "pingora", feature = "test-util"))]
+mod mcp_plane;
+#[cfg(all(feature = "pingora", feature = "test-util"))]
 mod scenario;
 #[cfg(feature = "test-util")]
 mod store;

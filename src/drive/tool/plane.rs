@@ -6,14 +6,12 @@ use bytes::Bytes;
 use http::request;
 
 use crate::Route;
-use crate::audit::{AuditOutcome, AuditRecord};
 use crate::dispatch::Decision;
 use crate::drive::core::Hookgate;
 use crate::hooks::{Detail, Event, HookSet, Occasion, Plane, Replacement};
-use crate::id::{Hasher, SessionKey, Tenant, random_id};
+use crate::id::{Hasher, SessionKey, Tenant};
 use crate::intercept::call::judgeable;
 use crate::intercept::context::mark;
-use crate::time::Timestamp;
 use crate::wire::client::ClientIdentity;
 use crate::wire::trace::TraceParent;
 
@@ -174,11 +172,5 @@ impl ToolPlane {
             ),
         };
         self.core.inner.dispatcher.observe(&self.hooks, self.about(event, call), detail);
-    }
-
-    /// Keeps something in the audit that no handler was asked about.
-    pub(in crate::drive) fn note(&self, occasion: &Occasion, outcome: AuditOutcome, why: &str) {
-        let record = AuditRecord::of(occasion, random_id().into(), outcome, Timestamp::now()).because(why);
-        self.core.audit().record(record);
     }
 }

@@ -181,6 +181,10 @@ impl<W: Watch> Inner<W> {
                         self.over = true;
                         return Poll::Ready(Some(Err(error)));
                     }
+                    // A host that knows the length asks for nothing behind the last byte.
+                    if http_body::Body::is_end_stream(&self.body) {
+                        self.end();
+                    }
                 }
                 Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
                 Some(Err(error)) => {

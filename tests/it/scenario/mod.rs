@@ -29,7 +29,9 @@ mod undecidable;
 use std::future::Future;
 use std::time::Duration;
 
-use stage::{Host, Outcome, Setting};
+pub(crate) use layer::LayerHost;
+pub(crate) use stage::Host;
+use stage::{Outcome, Setting};
 
 /// No scenario takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
