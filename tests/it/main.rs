@@ -1,5 +1,7 @@
 //! The integration tests, one binary.
 
+#[cfg(all(feature = "pingora", feature = "test-util"))]
+mod a2a;
 #[cfg(feature = "auth")]
 mod auth_gate;
 #[cfg(feature = "pingora")]

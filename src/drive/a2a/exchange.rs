@@ -9,7 +9,6 @@ use super::asked::{Asked, What};
 use super::watcher::{Expects, Watcher};
 use super::{Target, answer, card, forward, refusal, start};
 use crate::Body;
-use crate::audit::AuditOutcome;
 use crate::dispatch::Decision;
 use crate::drive::core::Hookgate;
 use crate::drive::decode;
@@ -70,8 +69,6 @@ pub(in crate::drive) async fn run(
         What::Known { operation, task } => exchange.pass(sent, operation, task).await,
         What::Batch if core.gates() => {
             let message = "hookgate cannot apply the configured policy to a batch: send each request on its own";
-            let occasion = exchange.plane.occasion(Event::SubagentStart);
-            exchange.plane.note(&occasion, AuditOutcome::MalformedInput, message);
             refusal(binding, StatusCode::BAD_REQUEST, None, INVALID_REQUEST, message)
         }
         What::Batch => exchange.pass_unseen(sent).await,
