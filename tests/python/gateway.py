@@ -45,7 +45,7 @@ class Authority:
 
 
 class Hookgate:
-    """A running proxy with one route to a model."""
+    """A running proxy with one route, to a model if nothing else is said."""
 
     def __init__(
         self,
@@ -55,8 +55,10 @@ class Hookgate:
         authority: Authority | None = None,
         ca_file: pathlib.Path | None = None,
         callbacks: int | None = None,
+        kind: str = "model",
     ):
         """`callbacks`: the model is offered them, and the end of a turn is held so many seconds for them."""
+        self.name = "anthropic" if kind == "model" else kind
         (folder / "hooks.json").write_text(json.dumps({"version": 1, "hooks": hooks}))
         tls = f'tls = {{ cert = "{authority.cert_file}", key = "{authority.key_file}" }}' if authority else ""
         ca = f'ca_file = "{ca_file}"' if ca_file else ""
@@ -80,9 +82,9 @@ class Hookgate:
             hold_stop_seconds = {callbacks or 0}
 
             [[routes]]
-            name = "anthropic"
-            kind = "model"
-            path_prefix = "/anthropic"
+            name = "{self.name}"
+            kind = "{kind}"
+            path_prefix = "/{self.name}"
             upstream = "{model_url}"
             {ca}
             {offered}
@@ -99,7 +101,7 @@ class Hookgate:
         )
         self.port = self.listening()
         self.origin = f"{'https' if authority else 'http'}://localhost:{self.port}"
-        self.url = f"{self.origin}/anthropic"
+        self.url = f"{self.origin}/{self.name}"
 
     def listening(self) -> int:
         """The port that it was given, as its log tells it."""

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::uri::{Authority, Scheme};
-use http::{HeaderMap, HeaderName, Response, StatusCode, Version, header, request};
+use http::{HeaderMap, HeaderName, Response, StatusCode, Version, header, request, response};
 use http_body_util::{BodyExt, Limited};
 
 use super::forward::unreachable;
@@ -101,16 +101,22 @@ pub(super) async fn pass(
         Ok((sent, text)) => match rewritten(core, &place, of, &text, Span { start: 0, end: text.len() }) {
             Some(changed) => {
                 unencoded(&mut head.headers);
-                head.headers.insert(header::CONTENT_LENGTH, changed.len().into());
-                Response::from_parts(head, changed.into())
+                framed(head, changed)
             }
-            None => Response::from_parts(head, sent.into()),
+            None => framed(head, sent),
         },
         Err(why) => {
             let message = format!("hookgate cannot have the agent's card lead to its route: {why}");
             refusal(Binding::Rest, StatusCode::BAD_GATEWAY, None, 0, &message)
         }
     }
+}
+
+/// An answer with a body whose length is known.
+fn framed(mut head: response::Parts, body: Bytes) -> Response<Body> {
+    head.headers.remove(header::TRANSFER_ENCODING);
+    head.headers.insert(header::CONTENT_LENGTH, body.len().into());
+    Response::from_parts(head, body.into())
 }
 
 /// A card as it came, and without its content coding.

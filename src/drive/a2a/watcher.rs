@@ -88,8 +88,8 @@ impl Watcher {
             Seen::Task(task) => self.see_task(&task),
             Seen::Artifact { task, artifact, append, text } => self.artifacts.add(&task, artifact, append, &text),
             Seen::Message { context, text } => {
+                let base = self.base(context.as_deref());
                 if self.settle() {
-                    let base = self.base(context.as_deref());
                     self.tell_subagent_stop(&base, true, text, false);
                 }
             }
@@ -121,12 +121,12 @@ impl Watcher {
         self.settle();
     }
 
-    /// What the events about a conversation have in common. It stays in the session in which it began.
+    /// What the events about a conversation have in common. One that begins now stays in the session in which it does.
     fn base(&self, context: Option<&str>) -> Occasion {
         let mut base = self.plane.occasion(Event::SubagentStop);
         let Some(context) = context else { return base };
         let id = bounded(context);
-        if matches!(self.expects, Expects::Delegation) && base.session.session != id {
+        if matches!(self.expects, Expects::Delegation) && base.agent_id.is_none() {
             self.plane.core.inner.a2a.join(key(&base, b"context", context), base.session.session.clone());
         }
         base.agent_id = Some(id);

@@ -97,7 +97,8 @@ pub(super) async fn an_extended_card_leads_to_the_route(at: At) -> Outcome {
     let stage = at
         .agent(move |_, request| match request.method {
             Method::GET => Answer::json(200, served.clone()),
-            _ => Answer::json(200, format!(r#"{{"jsonrpc":"2.0","id":"q-1","result": {served}}}"#)),
+            // In pieces, so that its length is not known before.
+            _ => Answer::json(200, r#"{"jsonrpc":"2.0","id":"q-1","#).then(format!(r#""result": {served}}}"#)),
         })
         .no_hooks()
         .start()
