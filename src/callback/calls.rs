@@ -8,9 +8,10 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::{TmpHooks, tool};
-use crate::id::{Digest, Hasher, SessionKey};
+use crate::id::{Digest, SessionKey};
 use crate::limits::{CORRELATION_WINDOW, MAX_CORRELATED_CALLS};
 use crate::wire::answer::Call;
+use crate::wire::same::same_call;
 
 /// Which session a call belongs to, as far as it can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl Calls {
     /// Remembers a call that is about to be released. Calls of other tools, and such as no MCP server could get, are not kept.
     pub(super) fn note(&self, session: &SessionKey, call: &Call, input: &[u8], now: Instant) {
         let (Some(tool), Ok(arguments)) = (tool::named(&call.name), serde_json::from_slice(input)) else { return };
-        let what = what(tool, &arguments);
+        let what = same_call(tool, &arguments);
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while calls.front().is_some_and(|first| first.is_old(now)) || calls.len() >= MAX_CORRELATED_CALLS {
             calls.pop_front();
@@ -75,7 +76,7 @@ impl Calls {
     ///
     /// A call stays known after it was found, because clients repeat requests whose answer they did not get.
     pub(super) fn find(&self, asked: Asked<'_>, id: Option<&str>, now: Instant) -> Caller {
-        let (what, id) = (what(asked.tool, asked.arguments), id.map(|id| Digest::of(id.as_bytes())));
+        let (what, id) = (same_call(asked.tool, asked.arguments), id.map(|id| Digest::of(id.as_bytes())));
         let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = calls.iter().filter(|call| {
             let same = call.what == what && id.is_none_or(|id| call.id == id);
@@ -92,42 +93,6 @@ impl Calls {
 impl Released {
     fn is_old(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.at) >= CORRELATION_WINDOW
-    }
-}
-
-/// Names a tool with its arguments, however a client writes them: the order of keys and the form of numbers do not count.
-fn what(tool: &str, arguments: &Value) -> Digest {
-    let mut hasher = Hasher::new().with(tool.as_bytes());
-    put(&mut hasher, arguments);
-    hasher.finish()
-}
-
-fn put(hasher: &mut Hasher, value: &Value) {
-    match value {
-        Value::Object(members) => {
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_unstable_by_key(|(name, _)| *name);
-            hasher.part(format!("object {}", members.len()).as_bytes());
-            for (name, value) in members {
-                hasher.part(name.as_bytes());
-                put(hasher, value);
-            }
-        }
-        Value::Array(items) => {
-            hasher.part(format!("array {}", items.len()).as_bytes());
-            items.iter().for_each(|item| put(hasher, item));
-        }
-        Value::String(text) => {
-            hasher.part(b"string");
-            hasher.part(text.as_bytes());
-        }
-        Value::Number(number) => {
-            // A client in JavaScript writes 600 for 600.0.
-            let plain = number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string());
-            hasher.part(b"number");
-            hasher.part(plain.as_bytes());
-        }
-        Value::Bool(_) | Value::Null => hasher.part(value.to_string().as_bytes()),
     }
 }
 

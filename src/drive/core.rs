@@ -11,6 +11,7 @@ use http::{HeaderMap, Request, Response, request};
 use super::a2a;
 use super::body::GuardedBody;
 use super::callbacks::Callbacks;
+use super::correlation::Correlation;
 use super::exchange;
 use super::mcp;
 use super::meter::Inspected;
@@ -47,6 +48,7 @@ pub(super) struct Inner {
     pub(super) inspected: Inspected,
     pub(super) mcp: mcp::State,
     pub(super) a2a: a2a::State,
+    pub(super) correlation: Correlation,
 }
 
 /// The emergency switch.
@@ -133,6 +135,7 @@ impl HookgateBuilder {
                 inspected: Inspected::default(),
                 mcp: mcp::State::default(),
                 a2a: a2a::State::default(),
+                correlation: Correlation::default(),
             }),
         };
         #[cfg(feature = "mcp")]

@@ -1,6 +1,7 @@
 //! Deciding about calls and about the end of a turn.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -109,6 +110,8 @@ impl Exchange {
         }
         #[cfg(feature = "mcp")]
         self.note_call(call, &input);
+        let asked = self.hooks.concerned(&occasion).iter().map(|handler| handler.id.clone()).collect();
+        self.core.inner.correlation.release(occasion, &input, asked, Instant::now());
         if input == call.input { CallVerdict::Allow } else { CallVerdict::Modify(input) }
     }
 

@@ -5,6 +5,7 @@ mod answer;
 mod body;
 mod callbacks;
 mod core;
+mod correlation;
 mod decide;
 mod decode;
 mod exchange;

@@ -1,5 +1,7 @@
 //! Telling what came of tools: results that the client sends, and results of tools that the provider ran.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 
 use super::exchange::Exchange;
@@ -33,7 +35,11 @@ pub(super) fn observe(exchange: &Exchange) {
             }
             let content = content.map_or(Bytes::from_static(b"null"), |span| conversation.slice(span));
             let Some(call) = find_call(conversation, &id).or_else(|| exchange.thread.call(&id)) else { continue };
-            tell(exchange, &call, *failed, content, false);
+            // What a route to tools saw was told there.
+            let tenant = &exchange.occasion.session.tenant;
+            if !exchange.core.inner.correlation.was_told(tenant, &call, Instant::now()) {
+                tell(exchange, &call, *failed, content, false);
+            }
             end_subagent(exchange, &call, *failed, content_text(conversation, part.span));
         }
     }

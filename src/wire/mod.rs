@@ -10,5 +10,6 @@ pub mod json;
 pub mod jsonrpc;
 pub mod mcp;
 pub mod protocol;
+pub(crate) mod same;
 pub mod sse;
 pub mod trace;

@@ -1,15 +1,18 @@
 //! Deciding about `tools/call`.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::StatusCode;
+use serde_json::{Map, Value};
 
 use super::exchange::{Exchange, call_key};
 use super::state::Pending;
 use super::watcher::Asked;
+use crate::drive::correlation::{AtTool, Released};
 use crate::drive::tool::{ToolCall, ToolVerdict};
-use crate::hooks::Event;
+use crate::hooks::{Event, Handler};
 use crate::id::{Digest, Hasher, random_id};
 use crate::wire::json::Span;
 use crate::wire::jsonrpc::{self, INVALID_PARAMS};
@@ -61,19 +64,55 @@ impl Exchange {
             id: random_id().into(),
             input: input.clone(),
         };
-        let occasion = self.plane.about(Event::PreToolUse, &call);
-        let schema = match self.plane.hooks.concerned(&occasion).is_empty() {
+        let released = self.released(text, &params, &input);
+        let plane =
+            released.as_ref().map_or_else(|| self.plane.clone(), |released| self.plane.within(&released.occasion));
+        let model_id = released.as_ref().and_then(|released| released.occasion.tool_call_id.clone());
+        let call = ToolCall { id: model_id.clone().unwrap_or(call.id), ..call };
+        let occasion = plane.about(Event::PreToolUse, &call);
+        let pending = |call, context, replacement| {
+            let (occasion, given, model_id) = (occasion.clone(), input.clone(), model_id.clone());
+            Arc::new(Pending { call, occasion, context, given, model_id, round, replacement })
+        };
+        // Who was asked when the model made the call is not asked again.
+        let asked =
+            |handler: &Arc<Handler>| released.as_ref().is_some_and(|released| released.asked.contains(&handler.id));
+        if released.is_some() && plane.hooks.concerned(&occasion).iter().all(asked) {
+            return self.forward_call(id, params, pending(call, Vec::new(), None), None, None);
+        }
+        let schema = match plane.hooks.concerned(&occasion).is_empty() {
             true => None,
             false => self.schema(&params.name).await,
         };
-        match self.plane.decide(&call, schema.as_ref()).await {
-            ToolVerdict::Deny(reason) => Ruling::Answer(StatusCode::OK, denied(&id, &reason, modern)),
+        match plane.decide(&call, schema.as_ref()).await {
+            ToolVerdict::Deny(reason) => {
+                // The model's next request brings this as the call's result, which is hookgate's own and nobody's outcome.
+                if released.is_some() {
+                    let call = self.at_tool(&params.name, &input);
+                    plane.core.inner.correlation.tell(call, model_id, Instant::now());
+                }
+                Ruling::Answer(StatusCode::OK, denied(&id, &reason, modern))
+            }
             ToolVerdict::Run { input: replacement, context } => {
-                let call = ToolCall { input: replacement.clone().unwrap_or(input), ..call };
-                let pending = Pending { call, occasion, context, round, replacement: replacement.clone() };
-                self.forward_call(id, params, Arc::new(pending), replacement, schema.as_ref())
+                let ran = replacement.clone().unwrap_or_else(|| input.clone());
+                let pending = pending(ToolCall { input: ran, ..call }, context, replacement.clone());
+                self.forward_call(id, params, pending, replacement, schema.as_ref())
             }
         }
+    }
+
+    /// The call as a model made it, when the model's answer was seen here too.
+    fn released(&self, text: &[u8], params: &CallParams, input: &[u8]) -> Option<Released> {
+        // Each client has a name of its own for it (Claude Code: `claudecode/toolUseId`), and nothing else has such a value.
+        let meta = params.meta.and_then(|meta| serde_json::from_slice::<Map<String, Value>>(meta.of(text)).ok());
+        let ids: Vec<String> = meta.iter().flat_map(Map::values).filter_map(|id| id.as_str().map(Into::into)).collect();
+        let call = self.at_tool(&params.name, input);
+        self.plane.core.inner.correlation.take(call, &ids, Instant::now())
+    }
+
+    fn at_tool<'a>(&'a self, tool: &'a str, input: &'a [u8]) -> AtTool<'a> {
+        let tenant = &self.plane.session().tenant;
+        AtTool { tenant, tool, server: self.route.server.as_deref(), input }
     }
 
     fn forward_call(

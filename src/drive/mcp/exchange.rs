@@ -51,7 +51,8 @@ pub(in crate::drive) async fn run(
     let (mut head, sent) = request.into_parts();
     let text = decode::whole(&head.headers, sent.clone(), core.inner.limits.max_request_bytes).await;
     let payload = match &text {
-        Ok(text) if head.method == Method::POST => read(text).map(Some),
+        // Other methods have no body, and no server can be made to take one for a call.
+        Ok(text) if head.method == Method::POST || !text.is_empty() => read(text).map(Some),
         Ok(_) => Ok(None),
         Err(why) => Err(Malformed::Envelope(why.clone())),
     };

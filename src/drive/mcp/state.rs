@@ -28,6 +28,10 @@ pub(super) struct Pending {
     pub(super) occasion: Occasion,
     /// What the model is to read beside the result.
     pub(super) context: Vec<String>,
+    /// The arguments as the client gave them.
+    pub(super) given: Bytes,
+    /// The id that the model's API gave the call, when the model's answer was seen here too.
+    pub(super) model_id: Option<Arc<str>>,
     /// What identifies the call when it goes on in another round.
     pub(super) round: Digest,
     /// What the arguments were replaced by.

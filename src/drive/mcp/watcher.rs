@@ -1,6 +1,7 @@
 //! Looking for answers in what a server sends: to what this request asked, and to what others of its session asked.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -9,6 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::calls::round_with;
 use super::exchange::{Exchange, call_key, task_key};
 use super::state::Pending;
+use crate::drive::correlation::AtTool;
 use crate::drive::tool::{Outcome, ToolPlane, Watch};
 use crate::id::Digest;
 use crate::wire::json::{Edits, Span, pointer, quote};
@@ -95,6 +97,10 @@ impl Watcher {
         let plane = self.plane.of(&pending.occasion);
         if plane.observes_results() {
             plane.tell(&pending.call, outcome, true);
+            let Pending { call, given, model_id, .. } = pending;
+            let tenant = &pending.occasion.session.tenant;
+            let call = AtTool { tenant, tool: &call.name, server: call.server.as_deref(), input: given };
+            plane.core.inner.correlation.tell(call, model_id.clone(), Instant::now());
         }
     }
 

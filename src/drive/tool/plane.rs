@@ -94,6 +94,13 @@ impl ToolPlane {
         ToolPlane { base: base.clone(), ..self.clone() }
     }
 
+    /// The same for a call that a model made: it belongs to the model's session and turn.
+    pub(in crate::drive) fn within(&self, made: &Occasion) -> Self {
+        let Occasion { session, turn_id, agent_id, parent_agent_id, model, .. } = made.clone();
+        let base = Occasion { session, turn_id, agent_id, parent_agent_id, model, ..self.base.clone() };
+        ToolPlane { base, ..self.clone() }
+    }
+
     /// An event of this exchange.
     pub(in crate::drive) fn occasion(&self, event: Event) -> Occasion {
         Occasion { event, ..self.base.clone() }

@@ -16,6 +16,9 @@ use crate::{Hookgate, Route};
 /// 4. The request's address is not changed. The layer does not route.
 /// 5. Whose request it is, is said by a [`Tenant`](crate::Tenant) in its extensions, which a service in front sets once it has
 ///    authenticated its client. Without one all requests are of one tenant, and whoever names a session's id is in it.
+/// 6. How a client reaches the service is told by the request's `host` and its version's own scheme, or by extensions of the
+///    types [`Scheme`](http::uri::Scheme) and [`Authority`](http::uri::Authority) that a service in front sets: the addresses in
+///    an agent's card are made of it, unless the route has a [`public_origin`](Route::public_origin).
 ///
 /// ```
 /// use hookgate::{Body, HookLayer, Hookgate, Route};

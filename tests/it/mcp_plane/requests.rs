@@ -30,6 +30,8 @@ pub(super) async fn what_cannot_be_read_is_refused(at: At) -> Outcome {
         let refused = answer(stage.post(&legacy(), body).await?).await?;
         assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(-32602), &json!("q")), "{refused}");
     }
+    let incoming = stage.send_with(Method::PUT, &legacy(), "{").await?;
+    assert_eq!(incoming.status, 400, "whatever the method");
     let mut packed = legacy();
     packed.push(("content-encoding", "rot13"));
     assert_eq!(stage.post(&packed, "{}").await?.status, 400);

@@ -8,7 +8,7 @@ use hookgate::dispatch::HyperTransport;
 use hookgate::hooks::HookSet;
 use hookgate::host::pingora::Proxy;
 use hookgate::limits::Limits;
-use hookgate::testing::{Answer, Client, Envelope, Hook, Incoming, Model, Policy, Received, Ruling, document};
+use hookgate::testing::{Answer, Client, Envelope, Hook, Incoming, Message, Model, Policy, Received, Ruling, document};
 use hookgate::{BoxError, Hookgate, Route};
 use http::Method;
 use serde_json::{Value, json};
@@ -41,20 +41,24 @@ pub(super) struct Plan {
     hooks: Vec<MakeHook>,
     upstream: Option<String>,
     limits: Limits,
+    model: Option<Vec<Message>>,
 }
 
 /// Everything running. Dropping it ends everything.
 pub(super) struct Stage {
     pub(super) server: Model,
     pub(super) policy: Policy,
+    /// Where the model is reached, if there is one; it ends with the stage.
+    pub(super) model_url: String,
+    _model: Model,
     url: String,
     running: Running,
 }
 
 enum Running {
-    /// The host is held so that it ends with the stage.
+    /// The hosts are held so that they end with the stage.
     Layer {
-        _host: LayerHost,
+        _hosts: [LayerHost; 2],
         core: Hookgate,
     },
     Proxy(Proxy),
@@ -70,6 +74,7 @@ impl At {
             hooks: Vec::new(),
             upstream: None,
             limits: Limits::default(),
+            model: None,
         };
         ["PreToolUse", "PostToolUse", "PostToolUseFailure"].into_iter().fold(plan, Plan::hook)
     }
@@ -131,6 +136,12 @@ impl Plan {
         self
     }
 
+    /// And this handler.
+    pub(super) fn also(mut self, hook: impl Fn(&Policy) -> Hook + 'static) -> Self {
+        self.hooks.push(Box::new(hook));
+        self
+    }
+
     /// No handler.
     pub(super) fn no_hooks(mut self) -> Self {
         self.hooks.clear();
@@ -152,6 +163,12 @@ impl Plan {
         self
     }
 
+    /// Has a route to a model, too, which gives these answers.
+    pub(super) fn model<const N: usize>(mut self, answers: [Message; N]) -> Self {
+        self.model = Some(answers.into());
+        self
+    }
+
     /// Changes limits.
     pub(super) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.limits);
@@ -164,7 +181,8 @@ impl Plan {
         let policy = Policy::start(self.decide).await?;
         let hooks = document(self.hooks.iter().map(|make| make(&policy)));
         let upstream = self.upstream.unwrap_or_else(|| server.url());
-        let (url, running) = match self.at.host {
+        let model = Model::scripted(self.model.unwrap_or_default()).await?;
+        let (url, model_url, running) = match self.at.host {
             Host::Layer => {
                 let hooks = HookSet::builder()
                     .document("hooks.json", &hooks)
@@ -174,23 +192,24 @@ impl Plan {
                 let core = Hookgate::builder().hooks(hooks).limits(self.limits);
                 let core = core.transport(Arc::new(HyperTransport::new())).build();
                 let host = LayerHost::start(&core, Route::mcp("tools", "files"), &upstream, None).await?;
-                (host.url(), Running::Layer { _host: host, core })
+                let model = LayerHost::start(&core, Route::model("model"), &model.url(), None).await?;
+                (host.url(), model.url(), Running::Layer { _hosts: [host, model], core })
             }
             Host::Proxy => {
                 let folder = tempfile::tempdir()?;
                 let file = folder.path().join("hookgate.toml");
                 std::fs::write(folder.path().join("hooks.json"), hooks)?;
-                std::fs::write(&file, configuration(&upstream, &self.limits))?;
+                std::fs::write(&file, configuration(&upstream, &model.url(), &self.limits))?;
                 let proxy = Proxy::start(Config::load(Some(&file), [])?)?;
                 let address = proxy.addresses().first().ok_or("the proxy has no address")?;
-                (format!("http://{address}/mcp/files"), Running::Proxy(proxy))
+                (format!("http://{address}/mcp/files"), format!("http://{address}/model"), Running::Proxy(proxy))
             }
         };
-        Ok(Stage { server, policy, url, running })
+        Ok(Stage { server, policy, model_url, _model: model, url, running })
     }
 }
 
-fn configuration(upstream: &str, limits: &Limits) -> String {
+fn configuration(upstream: &str, model: &str, limits: &Limits) -> String {
     format!(
         r#"
 [server]
@@ -208,6 +227,12 @@ kind = "mcp"
 server = "files"
 path_prefix = "/mcp/files"
 upstream = "{upstream}"
+
+[[routes]]
+name = "model"
+kind = "model"
+path_prefix = "/model"
+upstream = "{model}"
 
 [limits]
 max_request_bytes = {}
@@ -248,7 +273,17 @@ impl Stage {
 
     /// Any other request.
     pub(super) async fn send(&self, method: Method, headers: &[(&str, &str)]) -> Result<Incoming, BoxError> {
-        self.client().send(method, "", headers, Bytes::new()).await
+        self.send_with(method, headers, "").await
+    }
+
+    /// Any other request with a body.
+    pub(super) async fn send_with(
+        &self,
+        method: Method,
+        headers: &[(&str, &str)],
+        body: &'static str,
+    ) -> Result<Incoming, BoxError> {
+        self.client().send(method, "", headers, Bytes::from_static(body.as_bytes())).await
     }
 
     /// The answer to a message of a legacy session.
