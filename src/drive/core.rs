@@ -211,7 +211,7 @@ impl Hookgate {
         if let Some(target) = agent {
             return match a2a::is_grpc(head) {
                 true if self.gates() => Plan::Refuse(a2a::refuse_grpc()),
-                false if !target.is_nothing() => inspect(Target::A2a(target)),
+                false if !target.is_nothing(head, self.gates()) => inspect(Target::A2a(target)),
                 _ => Plan::Pass,
             };
         }

@@ -156,7 +156,7 @@ def test_a_task_that_asks_back_goes_on(agent, binding, version, streaming):
     run(hookgate, use, binding, version, streaming)
 
 
-@pytest.mark.parametrize("binding, version", itertools.product(["JSONRPC", "HTTP+JSON"], ["0.3", "1.0"]))
+@pytest.mark.parametrize("binding, version", list(itertools.product(["JSONRPC", "HTTP+JSON"], ["0.3", "1.0"])))
 def test_a_cancelled_task_is_told_by_whom_sees_it_first(agent, binding, version):
     hookgate, behind, told = agent(lambda _: PASS, binding, version)
 

@@ -30,7 +30,7 @@ pub(super) enum What {
 }
 
 impl Asked {
-    /// Reads a request without its coding; `text` is why it has one that cannot be undone.
+    /// Reads a request. `text` is its body without its content coding, or why that could not be undone.
     pub(super) fn read(surface: &Surface, path: &str, text: &Result<Bytes, String>) -> Self {
         let binding = if matches!(surface, Surface::Rest(_)) { Binding::Rest } else { Binding::Rpc };
         let undecidable = |why: &str, code| Asked { what: undecidable(why, code), binding, id: None };

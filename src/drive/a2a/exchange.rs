@@ -54,6 +54,7 @@ pub(in crate::drive) async fn run(
     let received = head.clone();
     strip(&mut head.headers);
     head.headers.remove(header::EXPECT);
+    head.headers.remove(header::UPGRADE);
     let Target { surface, path } = target;
     if let Surface::Card { of } = &surface {
         return card::pass(core, route, of, head, sent, upstream).await;

@@ -39,9 +39,10 @@ impl Target {
         matches!(self.surface, Surface::Card { .. })
     }
 
-    /// Whether there is nothing to be read in the request, nor in its answer.
-    pub(super) fn is_nothing(&self) -> bool {
-        self.surface == Surface::Bodiless
+    /// Whether there is nothing to be read in the request, nor in its answer. While a handler gates, no other protocol may
+    /// follow: nobody would read that.
+    pub(super) fn is_nothing(&self, head: &request::Parts, gates: bool) -> bool {
+        self.surface == Surface::Bodiless && !(gates && head.headers.contains_key(header::UPGRADE))
     }
 
     /// An error answer in the shape of the binding.

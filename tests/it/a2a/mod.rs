@@ -86,6 +86,7 @@ suite! {
             a_compressed_answer_is_read;
         requests: batches_are_refused_while_something_gates, unknown_methods_are_refused_while_something_gates,
             grpc_is_refused_while_something_gates, a_body_of_another_binding_is_refused, other_requests_pass,
+            an_upgrade_is_no_way_round_a_policy,
             a_request_that_is_too_large_says_so, an_absent_agent_ends_the_delegation;
         cards: a_card_leads_to_the_route, a_card_of_0_3_leads_to_the_route, a_public_origin_comes_first,
             an_extended_card_leads_to_the_route, a_card_names_the_agent, what_is_no_card_passes, a_card_may_be_compressed,

@@ -105,6 +105,16 @@ pub(super) async fn other_requests_pass(at: At) -> Outcome {
     Ok(())
 }
 
+/// What would follow is read by nobody.
+pub(super) async fn an_upgrade_is_no_way_round_a_policy(at: At) -> Outcome {
+    let headers = [("connection", "upgrade"), ("upgrade", "websocket")];
+    let stage = at.agent(|_, _| Answer::json(200, "{}")).start().await?;
+    let incoming = stage.client().send(Method::GET, "/socket", &headers, Bytes::new()).await?;
+    assert_eq!(incoming.status, 200);
+    assert_eq!(stage.agent.requests()[0].header("upgrade"), "");
+    Ok(())
+}
+
 pub(super) async fn a_request_that_is_too_large_says_so(at: At) -> Outcome {
     let stage = at.telling([]).limits(|limits| limits.max_request_bytes = 2_000).start().await?;
     let large = "x".repeat(2_001);
