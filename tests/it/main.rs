@@ -1,5 +1,9 @@
 //! The integration tests, one binary.
 
+#[macro_use]
+#[cfg(all(feature = "pingora", feature = "test-util"))]
+mod suite;
+
 #[cfg(all(feature = "pingora", feature = "test-util"))]
 mod a2a;
 #[cfg(feature = "auth")]

@@ -8,71 +8,45 @@ mod requests;
 mod stage;
 mod tasks;
 
-use std::future::Future;
-use std::time::Duration;
-
 use dialect::Dialect;
-use stage::{At, Host, Outcome};
+use stage::At;
 
-/// No scenario takes this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::suite::Host;
 
-fn play<F: Future<Output = Outcome>>(host: Host, dialect: Dialect, stream: bool, scenario: impl FnOnce(At) -> F) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let outcome =
-        runtime.block_on(async { tokio::time::timeout(PATIENCE, scenario(At { host, dialect, stream })).await });
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => panic!("{error}"),
-        Err(_) => panic!("the scenario hangs"),
-    }
-}
-
-macro_rules! tests {
-    ($host:expr, $dialect:ident, $stream:expr, $($file:ident: $($name:ident),+;)+) => {
-        $($(
-            #[test]
-            fn $name() {
-                use super::super::*;
-                play($host, Dialect::$dialect, $stream, $file::$name);
-            }
-        )+)+
-    };
-}
-
-macro_rules! suite {
+/// Makes the tests of all hosts: scenarios that are played in every form, and those for which one form will do.
+macro_rules! agents {
     (all { $($all:tt)+ } once { $($once:tt)+ }) => {
-        suite!(@host layer Layer { $($all)+ } { $($once)+ });
-        suite!(@host proxy Proxy { $($all)+ } { $($once)+ });
+        agents!(@host layer Layer { $($all)+ } { $($once)+ });
+        agents!(@host proxy Proxy { $($all)+ } { $($once)+ });
     };
     (@host $module:ident $host:ident { $($all:tt)+ } { $($once:tt)+ }) => {
         mod $module {
             mod rpc_0_3 {
-                tests!(Host::$host, Rpc03, false, $($all)+);
+                tests!(At { host: Host::$host, dialect: Dialect::Rpc03, stream: false }, $($all)+);
             }
             mod rpc_0_3_streamed {
-                tests!(Host::$host, Rpc03, true, $($all)+);
+                tests!(At { host: Host::$host, dialect: Dialect::Rpc03, stream: true }, $($all)+);
             }
             mod rpc_1 {
-                tests!(Host::$host, Rpc1, false, $($all)+);
+                tests!(At { host: Host::$host, dialect: Dialect::Rpc1, stream: false }, $($all)+);
             }
             mod rpc_1_streamed {
-                tests!(Host::$host, Rpc1, true, $($all)+ $($once)+);
+                tests!(At { host: Host::$host, dialect: Dialect::Rpc1, stream: true }, $($all)+ $($once)+);
             }
             mod rest_0_3 {
-                tests!(Host::$host, Rest03, false, $($all)+);
+                tests!(At { host: Host::$host, dialect: Dialect::Rest03, stream: false }, $($all)+);
             }
             mod rest_1_streamed {
-                tests!(Host::$host, Rest1, true, $($all)+);
+                tests!(At { host: Host::$host, dialect: Dialect::Rest1, stream: true }, $($all)+);
             }
             mod rest_1 {
-                tests!(Host::$host, Rest1, false, $($all)+);
+                tests!(At { host: Host::$host, dialect: Dialect::Rest1, stream: false }, $($all)+);
             }
         }
     };
 }
 
-suite! {
+agents! {
     all {
         delegations: a_delegation_passes_as_it_came, a_denied_delegation_reaches_no_agent, a_replacement_is_one_text,
             context_follows_the_prompt, a_continuation_is_not_asked_about, what_two_readers_could_read_differently_is_refused,

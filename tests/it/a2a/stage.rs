@@ -13,11 +13,8 @@ use hookgate::{BoxError, Hookgate, Route};
 use serde_json::{Value, json};
 
 use super::dialect::{Dialect, Request};
-pub(super) use crate::scenario::Host;
 use crate::scenario::LayerHost;
-
-/// What a scenario gives.
-pub(super) type Outcome = Result<(), BoxError>;
+pub(super) use crate::suite::{Host, Outcome};
 
 /// One run of a scenario: on which host, in which words, and whether answers to messages are streamed.
 #[derive(Clone, Copy, Debug)]

@@ -10,11 +10,10 @@ pub(super) async fn a_legacy_call_goes_on_without_its_client(at: At) -> Outcome 
     let gate = Gate::default();
     let open = gate.clone();
     let stage = at
-        .server(move |_, request| match request.json()["method"].as_str() {
-            Some("tools/list") => at.result(request, &json!({"tools": []})),
-            _ => Answer::events([": begun\n\n"])
+        .answering(move |_| {
+            Answer::events([": begun\n\n"])
                 .wait(&gate)
-                .then(event(&json!({"jsonrpc": "2.0", "id": 1, "result": said("done")}))),
+                .then(event(&json!({"jsonrpc": "2.0", "id": 1, "result": said("done")})))
         })
         .start()
         .await?;
@@ -30,9 +29,8 @@ pub(super) async fn a_legacy_call_goes_on_before_its_answer_begins(at: At) -> Ou
     let gate = Gate::default();
     let open = gate.clone();
     let stage = at
-        .server(move |_, request| match request.json()["method"].as_str() {
-            Some("tools/list") => at.result(request, &json!({"tools": []})),
-            _ => Answer::json(200, json!({"jsonrpc": "2.0", "id": 1, "result": said("done")}).to_string()).after(&gate),
+        .answering(move |_| {
+            Answer::json(200, json!({"jsonrpc": "2.0", "id": 1, "result": said("done")}).to_string()).after(&gate)
         })
         .start()
         .await?;
@@ -50,13 +48,8 @@ pub(super) async fn a_legacy_call_goes_on_before_its_answer_begins(at: At) -> Ou
 pub(super) async fn a_modern_call_is_given_up_with_its_client(at: At) -> Outcome {
     let gate = Gate::default();
     let never = gate.clone();
-    let stage = at
-        .server(move |_, request| match request.json()["method"].as_str() {
-            Some("tools/list") => at.result(request, &json!({"tools": []})),
-            _ => Answer::events([": begun\n\n"]).wait(&never).then(event(&json!({}))),
-        })
-        .start()
-        .await?;
+    let stage =
+        at.answering(move |_| Answer::events([": begun\n\n"]).wait(&never).then(event(&json!({})))).start().await?;
     let mut incoming = stage.post(&modern("read"), call(1, "read", json!({})).to_string()).await?;
     incoming.chunk().await?;
     drop(incoming);

@@ -10,56 +10,9 @@ mod stage;
 mod streams;
 mod tasks;
 
-use std::future::Future;
-use std::time::Duration;
+use stage::At as Setting;
 
-use stage::{At, Host, Outcome};
-
-/// No scenario takes this long.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-fn play<F: Future<Output = Outcome>>(host: Host, stream: bool, scenario: impl FnOnce(At) -> F) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let outcome = runtime.block_on(async { tokio::time::timeout(PATIENCE, scenario(At { host, stream })).await });
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => panic!("{error}"),
-        Err(_) => panic!("the scenario hangs"),
-    }
-}
-
-macro_rules! tests {
-    ($host:expr, $stream:expr, $($file:ident: $($name:ident),+;)+) => {
-        $($(
-            #[test]
-            fn $name() {
-                use super::super::*;
-                play($host, $stream, $file::$name);
-            }
-        )+)+
-    };
-}
-
-macro_rules! suite {
-    (both { $($both:tt)+ } once { $($once:tt)+ }) => {
-        mod layer {
-            mod streamed {
-                tests!(Host::Layer, true, $($both)+ $($once)+);
-            }
-            mod json {
-                tests!(Host::Layer, false, $($both)+);
-            }
-        }
-        mod proxy {
-            mod streamed {
-                tests!(Host::Proxy, true, $($both)+ $($once)+);
-            }
-            mod json {
-                tests!(Host::Proxy, false, $($both)+);
-            }
-        }
-    };
-}
+use crate::suite::Host;
 
 suite! {
     both {
@@ -75,7 +28,7 @@ suite! {
             a_denial_at_the_tool_is_no_outcome, a_call_of_nobodys_model_is_decided_at_the_tool;
         tasks: an_experimental_task_is_told_with_its_result, a_modern_task_is_told_once, a_cancelled_task_has_failed;
     }
-    once {
+    streamed {
         calls: a_policy_that_fails_decides_by_its_mode, matchers_know_the_server;
         requests: what_cannot_be_read_is_refused, batches_are_refused_where_there_are_none, a_batch_is_decided_call_by_call,
             notifications_and_answers_pass, statuses_of_sessions_pass, a_session_begins_and_ends_once,

@@ -13,11 +13,8 @@ use hookgate::{BoxError, Hookgate, Route};
 use http::Method;
 use serde_json::{Value, json};
 
-pub(super) use crate::scenario::Host;
 use crate::scenario::LayerHost;
-
-/// What a scenario gives.
-pub(super) type Outcome = Result<(), BoxError>;
+pub(super) use crate::suite::{Host, Outcome};
 
 /// The session that the scripted server gives.
 pub(super) const SESSION: &str = "mcp-session-1";
@@ -77,6 +74,14 @@ impl At {
             model: None,
         };
         ["PreToolUse", "PostToolUse", "PostToolUseFailure"].into_iter().fold(plan, Plan::hook)
+    }
+
+    /// A stage whose server knows of no tools, and answers calls as the closure says.
+    pub(super) fn answering(self, script: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Plan {
+        self.server(move |_, request| match request.json()["method"].as_str() {
+            Some("tools/list") => self.result(request, &json!({"tools": []})),
+            _ => script(request),
+        })
     }
 
     /// A stage whose server gives this result to every call, and a list with the tool `read`.

@@ -1,7 +1,6 @@
 //! One suite of scenarios, run against both hosts.
 //!
-//! A scenario is an async function of a [`Setting`](stage::Setting). The lists below make each of them a test for each
-//! host, called `scenario::<host>::<streamed | whole>::<name>`, and run it with a time limit that only a hang reaches.
+//! Each scenario below is a test for each host, called `scenario::<host>::<streamed | whole>::<name>`.
 
 mod callbacks;
 mod deny;
@@ -26,60 +25,10 @@ mod surface;
 mod typed;
 mod undecidable;
 
-use std::future::Future;
-use std::time::Duration;
-
 pub(crate) use layer::LayerHost;
-pub(crate) use stage::Host;
-use stage::{Outcome, Setting};
+use stage::Setting;
 
-/// No scenario takes this long.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-fn play<F: Future<Output = Outcome>>(host: Host, stream: bool, scenario: impl FnOnce(Setting) -> F) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let outcome = runtime.block_on(async { tokio::time::timeout(PATIENCE, scenario(Setting { host, stream })).await });
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => panic!("{error}"),
-        Err(_) => panic!("the scenario hangs"),
-    }
-}
-
-/// Makes the tests of one host and one kind of answer.
-macro_rules! tests {
-    ($host:expr, $stream:expr, $($file:ident: $($name:ident),+;)+) => {
-        $($(
-            #[test]
-            fn $name() {
-                use super::super::*;
-                play($host, $stream, $file::$name);
-            }
-        )+)+
-    };
-}
-
-/// Makes the tests of all hosts: scenarios that are played both ways, and those of streamed answers only.
-macro_rules! suite {
-    (both { $($both:tt)+ } streamed { $($streamed:tt)+ }) => {
-        mod layer_host {
-            mod streamed {
-                tests!(Host::Layer, true, $($both)+ $($streamed)+);
-            }
-            mod whole {
-                tests!(Host::Layer, false, $($both)+);
-            }
-        }
-        mod proxy_host {
-            mod streamed {
-                tests!(Host::Proxy, true, $($both)+ $($streamed)+);
-            }
-            mod whole {
-                tests!(Host::Proxy, false, $($both)+);
-            }
-        }
-    };
-}
+use crate::suite::Host;
 
 suite! {
     both {

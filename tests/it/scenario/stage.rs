@@ -20,21 +20,10 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::layer::LayerHost;
+pub(crate) use crate::suite::{Host, Outcome};
 
 /// The session of a stage's own agent.
 pub(crate) const SESSION: &str = "session-1";
-
-/// What a scenario gives.
-pub(crate) type Outcome = Result<(), BoxError>;
-
-/// The two ways in which hookgate is deployed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Host {
-    /// `HookLayer` in a Tower stack on hyper, in front of a service that proxies.
-    Layer,
-    /// The standalone proxy on pingora, started from a configuration file.
-    Proxy,
-}
 
 /// One run of a scenario: on which host, and whether answers are streamed.
 #[derive(Clone, Copy, Debug)]
