@@ -64,7 +64,7 @@ fn refusal() -> Response<Body> {
 /// The service: the control surface, callbacks, and something that is nobody else's business; all behind one gate.
 pub fn app(gate: &Hookgate, callbacks: &TmpHooks, key: &str) -> Router {
     let control = ControlState {
-        audit: gate.audit().clone(),
+        core: gate.clone(),
         tmp_hooks: callbacks.clone(),
         readiness: Readiness::new(),
         metrics: Metrics::detached(),

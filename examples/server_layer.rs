@@ -54,12 +54,12 @@ pub fn callbacks(base_url: &str) -> Result<TmpHooks, BoxError> {
     Ok(TmpHooks::new(settings, Arc::new(MemoryStore::new()), TokenKey::random(), None))
 }
 
-/// The service: the model API below `/anthropic`, with hooks; callbacks, health, metrics and the audit beside it.
+/// The service: the model API below `/anthropic`, with hooks; callbacks, sessions, the audit, health and metrics beside it.
 pub fn app(gate: Hookgate, callbacks: TmpHooks, upstream: Uri) -> Result<Router, BoxError> {
     // It ends with the last handle.
     tokio::spawn(callbacks.sweeping());
     let control = ControlState {
-        audit: gate.audit().clone(),
+        core: gate.clone(),
         tmp_hooks: callbacks.clone(),
         readiness: Readiness::new(),
         metrics: Metrics::detached(), // Metrics::install() in a service that has no recorder of its own

@@ -92,6 +92,7 @@
 //! | [`Route`] | what is spoken, the name in records, what a denial does |
 //! | [`Subagent`] | which tools delegate. A library core has none unless it is told; the command knows those of Claude Code |
 //! | [`limits::Limits`] | every bound, with its default |
+//! | [`SessionRecord`], [`StartedTask`] | what is known of a session, and a background task in it: [`Hookgate::sessions`], [`Hookgate::delete_session`], [`Hookgate::start_task`] |
 //! | [`callback::TmpHooks`] | one-time callbacks: issues URLs that a worker calls once, and holds what they brought; kept in a [`store::CallbackStore`] |
 //! | [`audit::AuditLog`] | a record for each run of a handler, in memory |
 //! | [`auth::AuthGate`], [`auth::GateLayer`], [`auth::CallbackBypass`] | who may use a service; callbacks that pass without login |
@@ -119,7 +120,7 @@
 //! |---|---|---|
 //! | `tower` | yes | [`HookLayer`] |
 //! | `client` | yes | `dispatch::HyperTransport`: hyper with rustls |
-//! | `control` | | `control`: audit records, callbacks, health and metrics as an axum router |
+//! | `control` | | `control`: sessions, tasks, audit records, callbacks, health and metrics as an axum router |
 //! | `mcp` | | the MCP server of that router |
 //! | `auth` | | `auth::Gate`: token, users, login page; `auth::RouteKeys`: named keys |
 //! | `config` | | `config`: the TOML file |
@@ -161,11 +162,13 @@ pub mod wire;
 
 pub use body::{Body, BoxError};
 pub use drive::{
-    GuardedBody, Hookgate, HookgateBuilder, HooksMode, Inspection, OnDeny, Plan, Route, RouteKind, Subagent,
+    GuardedBody, Hookgate, HookgateBuilder, HooksMode, Inspection, OnDeny, Plan, Route, RouteKind, StartedTask,
+    Subagent, TaskError,
 };
 #[cfg(feature = "tower")]
 pub use host::tower::{HookFuture, HookLayer, HookService};
 pub use id::Tenant;
+pub use ledger::{SessionQuery, SessionRecord, TaskStatus};
 pub use upstream::{Upstream, UpstreamError, UpstreamErrorKind};
 
 /// The README's example is compiled and run.

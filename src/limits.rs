@@ -43,6 +43,15 @@ pub const CLAIM_GRACE: Duration = Duration::from_secs(5);
 pub const CORRELATION_WINDOW: Duration = Duration::from_secs(30);
 /// Such calls that are remembered at once; the oldest makes room.
 pub const MAX_CORRELATED_CALLS: usize = 10_000;
+/// Background tasks of one session, those that ended and are still known included. When as many run, no further one begins.
+pub const MAX_SESSION_TASKS: usize = 256;
+/// The longest title of a background task, in bytes of UTF-8.
+pub const MAX_TASK_TITLE_BYTES: usize = 1024;
+/// What `TaskStart` handlers added for a session's model and it has not read, in texts of [`MAX_CONTEXT_BYTES`] at most; the
+/// oldest makes room.
+pub const MAX_WAITING_CONTEXTS: usize = 64;
+/// The longest session id that is taken from a header, or begins a session on the control surface, in bytes.
+pub const MAX_ID_BYTES: usize = 256;
 /// Calls of `await_tmp_hook` that wait at once.
 pub const MAX_AWAITS: usize = 1_000;
 

@@ -3,10 +3,12 @@
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::query::PAGE;
 use super::{AuditQuery, AuditRecord, Page};
-use crate::id::SessionKey;
+use crate::id::{Digest, Hasher, SessionKey};
+use crate::limits::MAX_HANDLER_TIMEOUT;
 use crate::time::Timestamp;
 
 /// The newest records of the sessions that were active last. Cheap to clone: all clones are one log.
@@ -36,7 +38,14 @@ struct State {
     by_newest: BTreeMap<String, SessionKey>,
     last_millis: i64,
     sequence: u32,
+    /// Sessions that were forgotten a moment ago, by their digests, and when.
+    forgotten: VecDeque<(Digest, Timestamp)>,
 }
+
+/// A run of a handler that began before its session was forgotten ends at most this much later.
+const LATEST: Duration = MAX_HANDLER_TIMEOUT.saturating_add(Duration::from_secs(10));
+/// Sessions that are known to be forgotten at once; the oldest makes room, and late records of it are kept.
+const MAX_FORGOTTEN: usize = 10_000;
 
 impl AuditLog {
     /// An empty log; both bounds are at least 1.
@@ -60,7 +69,10 @@ impl AuditLog {
     fn record_at(&self, mut record: AuditRecord, now: Timestamp) {
         let key = SessionKey { tenant: record.tenant.clone(), session: record.session_id.clone() };
         let mut state = self.state();
-        let State { sessions, by_newest, last_millis, sequence } = &mut *state;
+        if state.came_too_late(&key, record.started_at, now) {
+            return;
+        }
+        let State { sessions, by_newest, last_millis, sequence, .. } = &mut *state;
         // Ids must sort as the records were made, whatever the wall clock does.
         if now.unix_millis() > *last_millis {
             (*last_millis, *sequence) = (now.unix_millis(), 0);
@@ -139,9 +151,17 @@ impl AuditLog {
         named
     }
 
-    /// Removes everything about a session.
+    /// Removes everything about a session. Records of what began before are not kept either, when they come later.
     pub fn forget(&self, key: &SessionKey) {
+        self.forget_at(key, Timestamp::now());
+    }
+
+    fn forget_at(&self, key: &SessionKey, now: Timestamp) {
         let mut state = self.state();
+        if state.forgotten.len() >= MAX_FORGOTTEN {
+            state.forgotten.pop_front();
+        }
+        state.forgotten.push_back((digest(key), now));
         if let Some(records) = state.sessions.remove(key)
             && let Some(newest) = records.back()
         {
@@ -153,6 +173,24 @@ impl AuditLog {
         // No code under the lock can leave it half changed in a way that matters to a reader.
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl State {
+    /// Whether a record is of a session as it was before it was forgotten.
+    fn came_too_late(&mut self, key: &SessionKey, began: Timestamp, now: Timestamp) -> bool {
+        while self.forgotten.front().is_some_and(|(_, at)| at.after(LATEST) <= now) {
+            self.forgotten.pop_front();
+        }
+        if self.forgotten.is_empty() {
+            return false;
+        }
+        let key = digest(key);
+        self.forgotten.iter().any(|(forgotten, at)| *forgotten == key && began <= *at)
+    }
+}
+
+fn digest(key: &SessionKey) -> Digest {
+    Hasher::new().with(key.tenant.as_bytes()).with(key.session.as_bytes()).finish()
 }
 
 /// What is left to merge of one session: its records up to `at`.

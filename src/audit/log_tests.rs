@@ -185,3 +185,26 @@ fn a_record_is_what_the_api_says() {
         (&serde_json::Value::Null, &"1970-01-01T00:00:00.000Z".into())
     );
 }
+
+#[test]
+fn what_began_before_its_session_was_forgotten_is_not_recorded_after() {
+    let log = AuditLog::new(10, 10);
+    let at = Timestamp::from_unix_millis;
+    let began = |session: &str, millis: i64| {
+        let mut record = record(session, &millis.to_string(), Event::Stop, AuditOutcome::Pass);
+        record.started_at = at(millis);
+        record
+    };
+    log.forget_at(&key("default", "a"), at(1_000));
+    for (session, millis) in [("a", 900), ("a", 1_000), ("a", 1_001), ("b", 902)] {
+        log.record_at(began(session, millis), at(2_000));
+    }
+    assert_eq!(turns(&log.all(&AuditQuery::default())), ["1001", "902"]);
+    // No handler runs this long: the mark is gone, and with it all that was kept of the session.
+    log.record_at(began("c", 60_000), at(60_000));
+    assert!(log.state().forgotten.is_empty());
+    for number in 0..=MAX_FORGOTTEN {
+        log.forget_at(&key("default", &number.to_string()), at(60_000));
+    }
+    assert_eq!(log.state().forgotten.len(), MAX_FORGOTTEN);
+}

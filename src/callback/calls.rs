@@ -71,6 +71,11 @@ impl Calls {
         calls.push_back(Released { at: now, session: session.clone(), id: Digest::of(call.id.as_bytes()), what });
     }
 
+    /// Forgets the calls of a session.
+    pub(super) fn forget(&self, session: &SessionKey) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|call| call.session != *session);
+    }
+
     /// Whose call it is. With an id it is the one of that id, which has to be of the same tool with the same arguments;
     /// without one it is the one of the tool and the arguments.
     ///

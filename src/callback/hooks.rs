@@ -1,7 +1,7 @@
 //! The handle: issuing, listing, revoking.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use tokio::sync::watch;
@@ -31,6 +31,8 @@ pub(super) struct Inner {
     pub(super) store: Arc<dyn CallbackStore>,
     pub(super) key: TokenKey,
     pub(super) deliverer: Option<Deliverer>,
+    /// Who is told of a session when a callback is issued for it.
+    pub(super) on_issue: OnceLock<Box<Told>>,
     /// Tells whoever waits that nobody is left to serve: by `true`, or by being dropped.
     pub(super) closed: watch::Sender<bool>,
     /// What agents are about to ask the MCP server for.
@@ -38,8 +40,11 @@ pub(super) struct Inner {
     pub(super) calls: super::calls::Calls,
     /// Who judges what the MCP server gives.
     #[cfg(feature = "mcp")]
-    pub(super) screen: std::sync::OnceLock<Arc<dyn super::Screen>>,
+    pub(super) screen: OnceLock<Arc<dyn super::Screen>>,
 }
+
+/// Who is told of a session.
+type Told = dyn Fn(&SessionKey) + Send + Sync;
 
 /// A callback that was issued. `url` goes to the worker, and nothing else of it.
 #[derive(Clone, PartialEq, Eq, Serialize)]
@@ -119,7 +124,7 @@ impl TmpHooks {
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-    /// use std::sync::Arc;
+    /// use std::sync::{Arc, OnceLock};
     /// use hookgate::callback::{Settings, TmpHooks, TokenKey};
     /// use hookgate::id::SessionKey;
     /// use hookgate::store::MemoryStore;
@@ -145,6 +150,7 @@ impl TmpHooks {
             store,
             key,
             deliverer,
+            on_issue: OnceLock::new(),
             closed: watch::Sender::new(false),
             #[cfg(feature = "mcp")]
             calls: Default::default(),
@@ -181,6 +187,9 @@ impl TmpHooks {
                 Issuing::Collision => continue,
                 Issuing::Full => return Err(IssueError::TooMany),
                 Issuing::Issued => {
+                    if let Some(tell) = self.inner.on_issue.get() {
+                        tell(session);
+                    }
                     tracing::debug!(session = &*session.session, token = hash.prefix(), "a callback was issued");
                     let url = format!("{base}/{}", token.reveal());
                     let (token, session_id) = (token.reveal().to_owned(), session.session.clone());
@@ -213,6 +222,21 @@ impl TmpHooks {
     /// When the store fails.
     pub async fn revoke(&self, session: &SessionKey, hash: &str) -> Result<Revoking, StoreError> {
         self.inner.store.revoke(session.clone(), hash.to_owned(), Timestamp::now()).await
+    }
+
+    /// Forgets everything of a session: its callbacks, whose URLs are unknown from now on, and what they brought.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn forget(&self, session: &SessionKey) -> Result<(), StoreError> {
+        #[cfg(feature = "mcp")]
+        self.inner.calls.forget(session);
+        self.inner.store.forget(session.clone()).await
+    }
+
+    /// Has a core told of each session that a callback is issued for. It stays the first one that asked for it.
+    pub(crate) fn on_issue(&self, tell: impl Fn(&SessionKey) + Send + Sync + 'static) {
+        let _ = self.inner.on_issue.set(Box::new(tell));
     }
 
     /// How many of the session's callbacks can still come, as far as this process knows. Asks nobody.

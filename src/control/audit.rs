@@ -26,7 +26,7 @@ pub(super) async fn of_session(
     let id = session::id(id)?;
     let query = parse(query.as_deref().unwrap_or(""))?;
     let key = session::find(&state, &id, query.tenant.as_deref()).await?;
-    let page = key.map(|key| state.audit.session(&key, &query));
+    let page = key.map(|key| state.core.audit().session(&key, &query));
     answer(&page.unwrap_or(Page { items: Vec::new(), next: None }), &headers)
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn of_all(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = parse(query.as_deref().unwrap_or(""))?;
-    answer(&state.audit.all(&query), &headers)
+    answer(&state.core.audit().all(&query), &headers)
 }
 
 /// A page as JSON, or a record a line.

@@ -24,7 +24,7 @@ const MAX_FORM_BYTES: usize = 16 << 10;
 /// ```
 /// use std::sync::Arc;
 ///
-/// use hookgate::audit::AuditLog;
+/// use hookgate::Hookgate;
 /// use hookgate::auth::{Gate, GateLayer, GateOptions, Token, TokenSource};
 /// use hookgate::callback::{Settings, TmpHooks, TokenKey};
 /// use hookgate::control::{ControlState, Metrics, Readiness, login_router, router};
@@ -36,7 +36,7 @@ const MAX_FORM_BYTES: usize = 16 << 10;
 /// options.token = Some(TokenSource::Known(Token::new("0123456789abcdef").unwrap()));
 /// let gate = Gate::new(options).unwrap();
 /// let state = ControlState {
-///     audit: AuditLog::new(500, 1000),
+///     core: Hookgate::builder().build(),
 ///     tmp_hooks: TmpHooks::new(Settings::default(), Arc::new(MemoryStore::new()), TokenKey::random(), None),
 ///     readiness: Readiness::new(),
 ///     metrics: Metrics::detached(),

@@ -1,4 +1,4 @@
-//! The control surface: audit records, one-time callbacks, health and metrics, as one Tower service.
+//! The control surface: sessions, audit records, one-time callbacks, health and metrics, as one Tower service.
 //!
 //! | path | answer |
 //! |---|---|
@@ -7,6 +7,12 @@
 //! | `GET /metrics` | metrics in Prometheus' text form |
 //! | `GET /hookgate/v1/audit` | the audit records of all sessions |
 //! | `GET /hookgate/v1/sessions/{id}/hooks` | the audit records of a session; also `/api/sessions/{id}/hooks` |
+//! | `GET /hookgate/v1/sessions` | the sessions, the newest first |
+//! | `GET /hookgate/v1/sessions/{id}` | one of them |
+//! | `POST /hookgate/v1/sessions/{id}/archive`, `/unarchive` | puts one away, or takes it out again |
+//! | `DELETE /hookgate/v1/sessions/{id}` | deletes one; see [`Hookgate::delete_session`] |
+//! | `POST /hookgate/v1/sessions/{id}/tasks` | begins a background task |
+//! | `POST /hookgate/v1/sessions/{id}/tasks/{task}/stop` | ends one |
 //! | `POST /hookgate/v1/sessions/{id}/tmp-hooks` | issues a one-time callback |
 //! | `GET /hookgate/v1/sessions/{id}/tmp-hooks` | lists those of a session, without their tokens |
 //! | `DELETE /hookgate/v1/sessions/{id}/tmp-hooks/{hash}` | takes one back |
@@ -30,14 +36,16 @@ mod mcp;
 mod problem;
 mod query;
 mod session;
+mod sessions;
+mod tasks;
 mod tmp_hooks;
 
 use axum::Router;
-use axum::routing::{delete, get};
+use axum::routing::{delete, get, post};
 use http::{Method, StatusCode, Uri, header};
 
 use self::problem::Problem;
-use crate::audit::AuditLog;
+use crate::Hookgate;
 use crate::callback::TmpHooks;
 
 pub use health::{Metrics, MetricsError, Readiness};
@@ -45,10 +53,10 @@ pub use health::{Metrics, MetricsError, Readiness};
 pub use login::login_router;
 
 /// What the control surface shows.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ControlState {
-    /// The records.
-    pub audit: AuditLog,
+    /// The sessions, their audit records, and the hooks that are told of what is done here.
+    pub core: Hookgate,
     /// The callbacks and what they brought. The MCP server knows a call's session, and whether a policy lets a message
     /// pass, when the core has the same ones ([`HookgateBuilder::callbacks`](crate::HookgateBuilder::callbacks)).
     pub tmp_hooks: TmpHooks,
@@ -62,7 +70,7 @@ pub struct ControlState {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use hookgate::audit::AuditLog;
+/// use hookgate::Hookgate;
 /// use hookgate::callback::{Settings, TmpHooks, TokenKey};
 /// use hookgate::store::MemoryStore;
 /// use hookgate::control::{ControlState, Metrics, Readiness, router};
@@ -70,7 +78,7 @@ pub struct ControlState {
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let state = ControlState {
-///     audit: AuditLog::new(500, 1000),
+///     core: Hookgate::builder().build(),
 ///     tmp_hooks: TmpHooks::new(Settings::default(), Arc::new(MemoryStore::new()), TokenKey::random(), None),
 ///     readiness: Readiness::new(),
 ///     metrics: Metrics::detached(),
@@ -81,6 +89,8 @@ pub struct ControlState {
 /// # });
 /// ```
 pub fn router(state: ControlState) -> Router {
+    // Where the core was not given the callbacks, their sessions are to be seen too.
+    state.core.watch(&state.tmp_hooks);
     let router = Router::new();
     #[cfg(feature = "mcp")]
     let router = {
@@ -92,6 +102,12 @@ pub fn router(state: ControlState) -> Router {
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
         .route("/hookgate/v1/audit", get(audit::of_all))
+        .route("/hookgate/v1/sessions", get(sessions::list))
+        .route("/hookgate/v1/sessions/{id}", get(sessions::show).delete(sessions::delete))
+        .route("/hookgate/v1/sessions/{id}/archive", post(sessions::archive))
+        .route("/hookgate/v1/sessions/{id}/unarchive", post(sessions::unarchive))
+        .route("/hookgate/v1/sessions/{id}/tasks", post(tasks::start))
+        .route("/hookgate/v1/sessions/{id}/tasks/{task}/stop", post(tasks::stop))
         .route("/hookgate/v1/sessions/{id}/hooks", get(audit::of_session))
         .route("/api/sessions/{id}/hooks", get(audit::of_session))
         .route("/hookgate/v1/sessions/{id}/tmp-hooks", get(tmp_hooks::list).post(tmp_hooks::issue))
@@ -122,8 +138,9 @@ async fn not_found(uri: Uri) -> Problem {
         "not-found",
         "There is nothing here",
         format!(
-            "The control surface has no path {}. It has /healthz, /readyz, /metrics, /hookgate/v1/audit and, below \
-             /hookgate/v1/sessions/{{id}}, /hooks, /tmp-hooks and /inbox.",
+            "The control surface has no path {}. It has /healthz, /readyz, /metrics, /hookgate/v1/audit, \
+             /hookgate/v1/sessions and, below /hookgate/v1/sessions/{{id}}, /archive, /unarchive, /tasks, /hooks, /tmp-hooks \
+             and /inbox.",
             uri.path()
         ),
     )

@@ -34,10 +34,7 @@ pub(super) async fn issue(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let id = session::id(id)?;
-    let mut tenant = None;
-    for (_, value) in query::pairs(query.as_deref().unwrap_or(""), &["tenant"])? {
-        tenant = Some(value);
-    }
+    let tenant = session::tenant(query.as_deref())?;
     let wanted = wanted(&body)?;
     let session = session::find_or_new(&state, &id, tenant.as_deref()).await?;
     let hook = state.tmp_hooks.issue(&session, wanted.purpose.as_deref(), wanted.ttl_seconds).await.map_err(refused)?;
@@ -103,10 +100,7 @@ pub(super) async fn revoke(
     RawQuery(query): RawQuery,
 ) -> Result<StatusCode, Problem> {
     let Path((id, hash)) = path.map_err(|_| session::not_utf8())?;
-    let mut tenant = None;
-    for (_, value) in query::pairs(query.as_deref().unwrap_or(""), &["tenant"])? {
-        tenant = Some(value);
-    }
+    let tenant = session::tenant(query.as_deref())?;
     let revoking = match session::find(&state, &id, tenant.as_deref()).await? {
         Some(session) => state.tmp_hooks.revoke(&session, &hash).await.map_err(Problem::store)?,
         None => Revoking::Unknown,

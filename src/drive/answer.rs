@@ -163,7 +163,7 @@ impl Exchange {
             turn: self.turn(),
             tools: self.declared_tools(),
         };
-        self.core.inner.ledger.commit_lineage(&self.thread.key.session.tenant, id.to_owned(), lineage);
+        self.core.inner.ledger.commit_lineage(&self.thread, id.to_owned(), lineage);
     }
 
     /// Remembers what was handed to sub-agents by calls that nobody was asked about, so that their end is told once.

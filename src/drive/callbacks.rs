@@ -1,4 +1,5 @@
-//! One-time callbacks in model traffic: the tool that asks for one, and what they bring.
+//! One-time callbacks in model traffic: the tool that asks for one, and what they bring. What handlers add at the start of
+//! a background task goes the same way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,8 +37,12 @@ impl Exchange {
     /// Callbacks, as far as this conversation has to do with them: it is the agent's own. A sub-agent has none: it ends
     /// with its answer, and its result goes to the agent that started it.
     fn callbacks(&self) -> Option<&Callbacks> {
-        let own = self.route.tmp_hooks && !self.side && self.occasion.agent_id.is_none();
-        self.core.inner.callbacks.as_ref().filter(|_| own)
+        self.core.inner.callbacks.as_ref().filter(|_| self.route.tmp_hooks && self.is_own())
+    }
+
+    /// Whether this is the agent's own conversation.
+    fn is_own(&self) -> bool {
+        !self.side && self.occasion.agent_id.is_none()
     }
 
     /// Whether the model is offered callbacks. A client that has such a tool, its own or one of the MCP server, is not given
@@ -98,11 +103,13 @@ impl Exchange {
         }
     }
 
-    /// Puts what callbacks brought behind the last message of the user, for this request and all later ones.
+    /// Puts what callbacks brought, and what handlers added, behind the last message of the user, for this request and all
+    /// later ones.
     pub(super) async fn bring_messages(&self) {
-        let Some(callbacks) = self.callbacks().filter(|_| !self.counting) else { return };
-        self.take(callbacks).await;
-        if !self.thread.has_messages() {
+        if let Some(callbacks) = self.callbacks() {
+            self.take(callbacks).await;
+        }
+        if !self.is_own() || !self.thread.has_messages() {
             return;
         }
         // What stands behind a prefilled answer would be no user's words.
@@ -113,23 +120,23 @@ impl Exchange {
         }
         let place = self.anchors().prompt(last);
         for brought in self.thread.homeless_messages(|place| self.has_place(place)) {
-            let Some(text) = self.as_read(callbacks, &brought).await else { continue };
+            let Some(text) = self.as_read(&brought).await else { continue };
             if self.thread.place_message(&brought, place) {
-                self.core.inner.ledger.commit_message(&self.occasion.session.tenant, place, text.to_owned());
+                self.core.inner.ledger.commit_message(&self.thread, place, text.to_owned());
             }
         }
     }
 
     /// The model got this request, and what stands in it.
     pub(super) fn messages_arrived(&self) {
-        if self.callbacks().is_some() && self.thread.has_messages() {
+        if self.is_own() && self.thread.has_messages() {
             self.thread.messages_arrived(|place| self.has_place(place));
         }
     }
 
     /// The model got what was said to it after the answer so far.
     pub(super) fn held_messages_arrived(&self) {
-        if self.callbacks().is_some() && self.thread.has_messages() {
+        if self.is_own() && self.thread.has_messages() {
             let held = self.held_place();
             self.thread.messages_arrived(|place| place == held);
         }
@@ -150,7 +157,8 @@ impl Exchange {
             self.take(callbacks).await;
             let mut texts = Vec::new();
             for brought in self.thread.homeless_messages(|place| self.has_place(place)) {
-                let Some(text) = self.as_read(callbacks, &brought).await else { continue };
+                // What a handler added is no reason to go on: it waits for the next request.
+                let Some(text) = self.as_read(&brought).await.filter(|_| brought.message.is_some()) else { continue };
                 if self.thread.place_message(&brought, self.held_place()) {
                     texts.push(text.to_owned());
                 }
@@ -175,10 +183,13 @@ impl Exchange {
         }
     }
 
-    /// The message as the model is to read it; `None` when a handler failed, so that it has to be asked again.
-    async fn as_read<'a>(&self, callbacks: &Callbacks, brought: &'a Arc<Brought>) -> Option<&'a str> {
+    /// The message as the model is to read it; `None` when a handler failed, so that it has to be asked again, and where
+    /// callbacks are not offered.
+    async fn as_read<'a>(&self, brought: &'a Arc<Brought>) -> Option<&'a str> {
+        let Some(message) = &brought.message else { return brought.text.get().map(String::as_str) };
+        let callbacks = self.callbacks()?;
         let occasion = || self.occasion(Event::UserPromptSubmit, None, None);
-        let judge = || judge(&self.core, callbacks, &self.hooks, occasion, &brought.message);
+        let judge = || judge(&self.core, callbacks, &self.hooks, occasion, message);
         brought.text.get_or_try_init(judge).await.ok().map(String::as_str)
     }
 

@@ -138,8 +138,9 @@ impl HookgateBuilder {
                 correlation: Correlation::default(),
             }),
         };
-        #[cfg(feature = "mcp")]
         if let Some(callbacks) = &gate.inner.callbacks {
+            gate.watch(&callbacks.hooks);
+            #[cfg(feature = "mcp")]
             callbacks.hooks.screen_by(Arc::new(super::screen::Policy(Arc::downgrade(&gate.inner))));
         }
         gate
@@ -195,7 +196,7 @@ impl Hookgate {
         if let Some(card) = agent.as_ref().filter(|target| target.is_card()) {
             return inspect(Target::A2a(card.clone()));
         }
-        if inner.mode == HooksMode::Off {
+        if self.is_off() {
             tracing::warn!(route = &*route.name, "hooks are switched off: nothing is inspected");
             return Plan::Pass;
         }
@@ -205,7 +206,7 @@ impl Hookgate {
         if route.kind == RouteKind::Passthrough || nothing_to_do {
             return Plan::Pass;
         }
-        if head.headers.get(DISPATCH_HEADER).is_some_and(|token| inner.dispatcher.is_own_traffic(token.as_bytes())) {
+        if self.is_own_traffic(&head.headers) {
             return Plan::Pass;
         }
         if let Some(target) = agent {
@@ -225,6 +226,17 @@ impl Hookgate {
             Surface::Unknown if !self.gates() || route.allows_uninspected(path) => Plan::Pass,
             Surface::Unknown => Plan::Refuse(route.refuse_uninspected(&head.method, path)),
         }
+    }
+
+    /// Whether the emergency switch is set.
+    pub(super) fn is_off(&self) -> bool {
+        self.inner.mode == HooksMode::Off
+    }
+
+    /// Whether a handler of ours made this request, about which hooks are not asked.
+    pub(super) fn is_own_traffic(&self, headers: &HeaderMap) -> bool {
+        let token = headers.get(DISPATCH_HEADER);
+        token.is_some_and(|token| self.inner.dispatcher.is_own_traffic(token.as_bytes()))
     }
 
     /// Whether a handler is configured that may refuse or change something.

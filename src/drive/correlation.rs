@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::hooks::{Occasion, qualified};
-use crate::id::Digest;
+use crate::id::{Digest, SessionKey};
 use crate::limits::{CORRELATION_WINDOW, MAX_CORRELATED_CALLS};
 use crate::wire::answer::Call;
 use crate::wire::same::same_call;
@@ -104,6 +104,11 @@ impl Correlation {
         if unique { released.remove(at) } else { None }
     }
 
+    /// Forgets the calls of a session.
+    pub(super) fn forget(&self, session: &SessionKey) {
+        lock(&self.released).retain(|released| released.occasion.session != *session);
+    }
+
     /// What came of a call was told at the tool; `id` is the model's, when it is known.
     pub(super) fn tell(&self, call: AtTool<'_>, id: Option<Arc<str>>, now: Instant) {
         let Some(whats) = call.whats() else { return };
@@ -144,7 +149,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::hooks::{Event, Plane};
-    use crate::id::SessionKey;
 
     fn occasion(session: &str, name: &str, id: &str) -> Occasion {
         Occasion {
@@ -212,6 +216,17 @@ mod tests {
         assert!(!calls.was_told(&tenant, &call("t3", "read"), now), "the one that is left is another's");
         assert!(calls.was_told(&tenant, &call("t1", "read"), now));
         assert!(!calls.was_told(&tenant, &call("t1", "read"), now));
+    }
+
+    #[test]
+    fn a_session_that_is_deleted_made_no_calls() {
+        let (calls, now, tenant) = (Correlation::default(), Instant::now(), Arc::from("default"));
+        for session in ["s", "another"] {
+            calls.release(occasion(session, "read", session), b"{}", Vec::new(), now);
+        }
+        calls.forget(&occasion("s", "", "").session);
+        assert_eq!(taken(calls.take(at(&tenant, "read", "{}"), &[], now)), Some("another".into()));
+        assert_eq!(taken(calls.take(at(&tenant, "read", "{}"), &[], now)), None);
     }
 
     #[test]

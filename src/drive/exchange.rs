@@ -1,7 +1,6 @@
 //! One inspected exchange, from the whole request to the head of the answer.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header, request};
@@ -9,7 +8,7 @@ use http::{Request, Response, StatusCode, header, request};
 use super::body::GuardedBody;
 use super::core::Hookgate;
 use super::decode;
-use super::identity::{Identity, identify};
+use super::identity::{Identity, identify, sighting};
 use super::route::{Route, error, strip};
 use super::{answer, outgoing, prompts, results};
 use crate::Body;
@@ -145,18 +144,22 @@ impl Exchange {
     ) -> Self {
         let ledger = &core.inner.ledger;
         let tenant = Tenant::of(&head.extensions);
+        let (program, task) = (client.program, client.task.clone());
         let Identity { thread: key, parent_agent, lineage } = identify(protocol, &conversation, tenant, client, ledger);
-        let (thread, _) = ledger.open(&key, Instant::now());
         let side = counting || protocol.is_side(&conversation, &head.headers);
+        let task = task.and_then(|task| Some((ledger.task_turn(&key.session, &task)?, task)));
+        let model = conversation.model.map(|span| conversation.string(span).into());
+        let own = !side && key.agent.is_none() && task.is_none();
+        let (thread, _) = ledger.open(&key, &sighting(&conversation, own, program, model.as_ref()));
         let occasion = Occasion {
             event: Event::SessionStart,
             session: key.session.clone(),
             turn_id: None,
             tool_call_id: None,
-            task_id: None,
+            task_id: task.as_ref().map(|(_, task)| task.as_str().into()),
             agent_id: key.agent.clone(),
             parent_agent_id: parent_agent,
-            model: conversation.model.map(|span| conversation.string(span).into()),
+            model,
             plane: Plane::Model,
             route: route.name.clone(),
             name: None,
@@ -174,7 +177,7 @@ impl Exchange {
             anchors: OnceLock::new(),
             thread,
             lineage,
-            turn: OnceLock::new(),
+            turn: task.map_or_else(OnceLock::new, |(turn, _)| turn.into()),
             occasion,
             side,
             counting,

@@ -1,12 +1,18 @@
 //! Whose request it is: tenant, session, agent.
 
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::id::{Hasher, SessionKey, Tenant, ThreadKey};
-use crate::ledger::{Ledger, Lineage};
+use crate::ledger::{Ledger, Lineage, Sighting, TurnMark};
+use crate::time::Timestamp;
 use crate::wire::client::ClientIdentity;
 use crate::wire::conversation::Conversation;
 use crate::wire::protocol::Protocol;
+
+/// How many bytes of a prompt tell it from another one in the same place.
+const MARKED_BYTES: usize = 256;
 
 /// Whose request it is.
 #[derive(Debug)]
@@ -26,7 +32,7 @@ pub(super) fn identify(
     ledger: &Ledger,
 ) -> Identity {
     let tenant = tenant.into_name();
-    let ClientIdentity { session, agent, parent } = client;
+    let ClientIdentity { session, agent, parent, .. } = client;
     let previous = conversation.previous.map(|span| conversation.string(span));
     let lineage = previous.and_then(|id| ledger.lineage(&tenant, &id));
     let named = session.or_else(|| protocol.session(conversation));
@@ -39,6 +45,33 @@ pub(super) fn identify(
         }
     };
     Identity { thread, parent_agent: parent.map(Into::into), lineage }
+}
+
+/// What a request tells of its session. `own`: it is of the agent's own conversation.
+pub(super) fn sighting<'a>(
+    conversation: &Conversation,
+    own: bool,
+    program: Option<&'static str>,
+    model: Option<&'a Arc<str>>,
+) -> Sighting<'a> {
+    let bare = Sighting::at(Instant::now(), Timestamp::now());
+    if !own {
+        return Sighting { client: program, ..bare };
+    }
+    Sighting { client: program, model, turn: turn_mark(conversation), ..bare }
+}
+
+/// A mark of the turn that a request begins. It is made of little, so that it costs nothing that grows with the
+/// conversation: which message the prompt is, how it begins, how long it is, and what it goes on from.
+fn turn_mark(conversation: &Conversation) -> Option<TurnMark> {
+    let news = conversation.since_last_answer();
+    let at = news.iter().rposition(|message| message.begins_turn())?;
+    let text = news[at].span.of(&conversation.text);
+    let mut hasher = DefaultHasher::new();
+    (conversation.messages.len() - news.len() + at, text.len()).hash(&mut hasher);
+    text[..text.len().min(MARKED_BYTES)].hash(&mut hasher);
+    conversation.previous.map(|previous| previous.of(&conversation.text)).hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 /// A name made of the tenant, the instructions and the first message of the user: what stays the same over a conversation
@@ -104,5 +137,21 @@ mod tests {
         }
         assert_ne!(session(r#"{"system":"t","messages":[{"role":"user","content":"hi"}]}"#), first);
         assert_eq!(session(r#"{"messages":[],"metadata":{"user_id":"{\"session_id\":\"abc\"}"}}"#), "abc");
+    }
+
+    #[test]
+    fn a_turn_is_counted_once_and_every_turn_is() {
+        let mark = |messages: &str| {
+            let body = Bytes::from(format!(r#"{{"messages":[{messages}]}}"#));
+            turn_mark(&Protocol::Anthropic.parse(&body, &HeaderMap::new()).unwrap())
+        };
+        let first = r#"{"role":"user","content":"go on"}"#;
+        let second = format!(r#"{first},{{"role":"assistant","content":"x"}},{first}"#);
+        assert!(mark(first).is_some() && mark(first) == mark(first));
+        assert_ne!(mark(first), mark(&second), "the same words are another turn");
+        assert_ne!(mark(first), mark(r#"{"role":"user","content":"go up"}"#));
+        let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}"#;
+        let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}"#;
+        assert_eq!(mark(&format!("{first},{call},{result}")), None, "a result goes on with a turn");
     }
 }

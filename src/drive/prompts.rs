@@ -15,7 +15,9 @@ use crate::wire::conversation::{Part, PartKind, Role, Tool};
 pub(super) async fn decide(exchange: &Exchange) -> Option<String> {
     let messages = &exchange.conversation.messages;
     let indexes: Vec<usize> = (0..messages.len()).filter(|index| messages[*index].is_prompt()).collect();
-    let started = if exchange.side { Vec::new() } else { start_session(exchange).await };
+    // A background task is no beginning of a conversation.
+    let starts = !exchange.side && exchange.occasion.task_id.is_none();
+    let started = if starts { start_session(exchange).await } else { Vec::new() };
     let (last, earlier) = indexes.split_last()?;
     if exchange.hooks.has(Event::UserPromptSubmit) {
         let asked: Vec<_> = earlier.iter().map(|index| decide_one(exchange, *index, Vec::new()).boxed()).collect();

@@ -1,6 +1,7 @@
-//! Messages that callbacks brought to a thread, until the model has them.
+//! What the model of a thread is to read next, until it has it: messages that callbacks brought, and what handlers added
+//! at the start of a background task.
 //!
-//! The inbox has given them away by then, so they must not be lost between here and the model: a message stays until a
+//! The inbox has given its messages away by then, so they must not be lost between here and the model: a message stays until a
 //! request that carries it was answered. When a client gives such a request up, and what it says next has another
 //! history, the message comes again.
 
@@ -9,15 +10,27 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use crate::id::Digest;
+use crate::limits::MAX_WAITING_CONTEXTS;
 use crate::store::InboxMessage;
 
 /// One message.
 #[derive(Debug)]
 pub(crate) struct Brought {
-    /// As the inbox had it.
-    pub(crate) message: InboxMessage,
+    /// As the inbox had it; `None` when handlers added it, whom nobody judges.
+    pub(crate) message: Option<InboxMessage>,
     /// As the model reads it, once a policy had its say.
     pub(crate) text: OnceCell<String>,
+}
+
+impl Brought {
+    /// What a callback brought.
+    pub(super) fn by_callback(message: InboxMessage) -> Self {
+        Brought { message: Some(message), text: OnceCell::new() }
+    }
+
+    fn by_handler(text: String) -> Self {
+        Brought { message: None, text: OnceCell::new_with(Some(text)) }
+    }
 }
 
 /// The messages of one thread.
@@ -25,8 +38,21 @@ pub(crate) struct Brought {
 pub(super) struct Messages(Vec<(Arc<Brought>, Option<Digest>)>);
 
 impl Messages {
-    pub(super) fn add(&mut self, message: InboxMessage) {
-        self.0.push((Arc::new(Brought { message, text: OnceCell::new() }), None));
+    pub(super) fn add(&mut self, brought: Brought) {
+        self.0.push((Arc::new(brought), None));
+    }
+
+    /// Adds what a handler said. When too much of that waits, the oldest makes room: a session whose model asks nothing for
+    /// long is told of the newest tasks.
+    pub(super) fn add_context(&mut self, text: String) {
+        let is_context = |(brought, _): &(Arc<Brought>, _)| brought.message.is_none();
+        if self.0.iter().filter(|entry| is_context(entry)).count() >= MAX_WAITING_CONTEXTS
+            && let Some(oldest) = self.0.iter().position(is_context)
+        {
+            self.0.remove(oldest);
+            tracing::warn!("context that a TaskStart handler added was never read, and made room for newer one");
+        }
+        self.add(Brought::by_handler(text));
     }
 
     /// Those that stand nowhere in a history; `is_there` says of a place whether it has it.
@@ -65,7 +91,7 @@ mod tests {
     #[test]
     fn a_message_stays_until_the_model_has_it() {
         let mut messages = Messages::default();
-        messages.add(InboxMessage {
+        messages.add(Brought::by_callback(InboxMessage {
             id: MessageId::from_i64(1),
             received_at: Timestamp::from_unix_millis(0),
             purpose: None,
@@ -73,7 +99,7 @@ mod tests {
             text: "done".into(),
             masked_text: "done".into(),
             state: InboxState::Injected,
-        });
+        }));
         let (here, there) = (Digest::of(b"here"), Digest::of(b"there"));
         let found = messages.homeless(|_| true);
         assert!(messages.place(&found[0], here) && !messages.place(&found[0], there), "one place, whoever is first");
@@ -84,5 +110,16 @@ mod tests {
         assert!(!messages.is_empty());
         messages.arrived(|place| place == there);
         assert!(messages.is_empty());
+    }
+
+    #[test]
+    fn of_what_handlers_added_the_oldest_makes_room() {
+        let mut messages = Messages::default();
+        for number in 0..=MAX_WAITING_CONTEXTS {
+            messages.add_context(number.to_string());
+        }
+        let texts: Vec<_> =
+            messages.homeless(|_| false).iter().filter_map(|brought| brought.text.get().cloned()).collect();
+        assert_eq!((texts.len(), texts[0].as_str()), (MAX_WAITING_CONTEXTS, "1"));
     }
 }

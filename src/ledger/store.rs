@@ -1,22 +1,20 @@
 //! All threads, and how one thread finds what another one decided.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use dashmap::DashMap;
-use lru::LruCache;
+use dashmap::mapref::one::RefMut;
 
 use super::anchor::link;
 use super::record::{AnswerRecord, SuppliedResult};
 use super::rewrite::{Known, PromptDecision};
-use super::thread::{Once, Thread, bounded};
+use super::session::{Session, Sighting};
+use super::thread::{Once, Thread};
 use crate::id::{Digest, SessionKey, ThreadKey};
 use crate::limits::Limits;
 
-/// How many delegated prompts of one session are remembered.
-const DELEGATIONS: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
 /// How many anchors and answer ids there may be for each session of the limit.
 const PLACES_PER_SESSION: usize = 16;
 
@@ -26,28 +24,35 @@ const PLACES_PER_SESSION: usize = 16;
 /// within the tenant by their anchors, which no other history shares.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    threads: DashMap<ThreadKey, Arc<Thread>>,
-    sessions: DashMap<SessionKey, Session>,
-    prompts: DashMap<Place, PromptDecision>,
-    answers: DashMap<Place, Arc<AnswerRecord>>,
-    /// What stands behind a user's message, from callbacks.
-    messages: DashMap<Place, Vec<String>>,
-    lineage: DashMap<(Arc<str>, String), Lineage>,
+    pub(super) threads: DashMap<ThreadKey, Arc<Thread>>,
+    pub(super) sessions: DashMap<SessionKey, Session>,
+    pub(super) prompts: DashMap<Place, Owned<PromptDecision>>,
+    pub(super) answers: DashMap<Place, Owned<Arc<AnswerRecord>>>,
+    /// What stands behind a user's message, from callbacks and of what was added at the start of tasks.
+    pub(super) messages: DashMap<Place, Vec<Owned<String>>>,
+    pub(super) lineage: DashMap<(Arc<str>, String), Lineage>,
     /// Set with the first entry: before that no history needs to be looked at.
     used: AtomicBool,
+    /// The number of the next session.
+    next: AtomicU64,
     limits: Limits,
 }
 
 /// A tenant and an anchor.
-type Place = (Arc<str>, Digest);
+pub(super) type Place = (Arc<str>, Digest);
 
+/// Something that all of a tenant can find, and whose it is.
 #[derive(Debug)]
-struct Session {
-    seen: Instant,
-    /// Whether its start was dispatched.
-    started: Once<()>,
-    /// Digests of the prompts that calls handed to sub-agents, with the agent that was seen to have it.
-    delegated: LruCache<Digest, Option<Arc<str>>>,
+pub(super) struct Owned<T> {
+    /// The session that it goes with; `None` when that is gone and this has to stay.
+    pub(super) session: Option<Arc<str>>,
+    pub(super) value: T,
+}
+
+impl<T> Owned<T> {
+    fn by(thread: &Thread, value: T) -> Self {
+        Owned { session: Some(thread.key.session.session.clone()), value }
+    }
 }
 
 /// What an answer's id leads to, with server-side history.
@@ -85,6 +90,7 @@ impl Ledger {
             messages: DashMap::new(),
             lineage: DashMap::new(),
             used: AtomicBool::new(false),
+            next: AtomicU64::new(0),
             limits,
         }
     }
@@ -95,28 +101,39 @@ impl Ledger {
     }
 
     /// The thread, and whether its session is new to this process.
-    pub(crate) fn open(&self, key: &ThreadKey, now: Instant) -> (Arc<Thread>, bool) {
-        let mut new = false;
-        let mut session = self.sessions.entry(key.session.clone()).or_insert_with(|| {
-            new = true;
-            Session { seen: now, started: Once::default(), delegated: bounded(DELEGATIONS) }
-        });
-        session.seen = now;
+    pub(crate) fn open(&self, key: &ThreadKey, sighting: &Sighting<'_>) -> (Arc<Thread>, bool) {
+        let (mut session, new) = self.session(&key.session, sighting);
+        session.see(sighting);
         drop(session);
-        let thread = self.threads.entry(key.clone()).or_insert_with(|| Arc::new(Thread::new(key.clone(), now))).clone();
-        thread.touch(now);
-        if new && self.sessions.len() > self.limits.max_sessions {
-            self.evict(now);
-        }
+        let thread = self.threads.entry(key.clone()).or_insert_with(|| Arc::new(Thread::new(key.clone()))).clone();
         if new {
-            self.forget_places();
+            self.make_room(sighting.now, key);
         }
         (thread, new)
     }
 
+    /// The session's entry, which is made when there is none, and whether it was made. Whoever made it has to
+    /// [make room](Ledger::make_room) once the entry is let go.
+    pub(super) fn session(&self, key: &SessionKey, sighting: &Sighting<'_>) -> (RefMut<'_, SessionKey, Session>, bool) {
+        let mut new = false;
+        let session = self.sessions.entry(key.clone()).or_insert_with(|| {
+            new = true;
+            Session::new(self.next.fetch_add(1, Ordering::Relaxed), sighting)
+        });
+        (session, new)
+    }
+
+    /// Keeps everything within its bounds after a session came. The thread that is in use stays.
+    pub(super) fn make_room(&self, now: Instant, in_use: &ThreadKey) {
+        if self.sessions.len() > self.limits.max_sessions {
+            self.evict(now, in_use);
+        }
+        self.forget_places();
+    }
+
     /// Forgets idle sessions, and the longest idle twentieth when there are still too many: freeing some room at once
     /// keeps the search for the oldest rare.
-    fn evict(&self, now: Instant) {
+    fn evict(&self, now: Instant, in_use: &ThreadKey) {
         let idle = self.limits.session_idle;
         self.sessions.retain(|_, session| now.saturating_duration_since(session.seen) < idle);
         if self.sessions.len() > self.limits.max_sessions {
@@ -125,7 +142,7 @@ impl Ledger {
             let cut = seen[(self.limits.max_sessions / 20).min(seen.len() - 1)];
             self.sessions.retain(|_, session| session.seen > cut);
         }
-        self.threads.retain(|key, thread| self.sessions.contains_key(&key.session) || thread.seen() == now);
+        self.threads.retain(|key, _| key == in_use || self.sessions.contains_key(&key.session));
         self.lineage.retain(|_, lineage| self.threads.contains_key(&lineage.thread));
     }
 
@@ -151,44 +168,68 @@ impl Ledger {
         self.sessions.get(key).map(|session| session.started.clone()).unwrap_or_default()
     }
 
+    /// From now on histories are looked at.
+    pub(super) fn use_it(&self) {
+        self.used.store(true, Ordering::Release);
+    }
+
+    // What is recorded for a tenant is taken back when the session was deleted meanwhile: the deletion marks the threads
+    // before it looks for what they left, so that either it or the one who records finds it.
+
     /// Makes the decision about a prompt known to the thread's tenant.
     pub(crate) fn share_prompt(&self, thread: &Thread, prompt: Digest, decision: PromptDecision) {
         if decision != PromptDecision::default() {
-            self.used.store(true, Ordering::Release);
+            self.use_it();
         }
-        self.prompts.insert((thread.key.session.tenant.clone(), prompt), decision);
+        let place = (thread.key.session.tenant.clone(), prompt);
+        self.prompts.insert(place.clone(), Owned::by(thread, decision));
+        if thread.is_gone() {
+            self.prompts.remove_if_mut(&place, |_, decision| !decision.outlive());
+        }
     }
 
     /// The decision about a prompt that another thread of the tenant took.
     pub(crate) fn shared_prompt(&self, thread: &Thread, prompt: Digest) -> Option<PromptDecision> {
-        self.prompts.get(&(thread.key.session.tenant.clone(), prompt)).map(|decision| decision.clone())
+        self.prompts.get(&(thread.key.session.tenant.clone(), prompt)).map(|decision| decision.value.clone())
     }
 
     /// Records an answer that the client will send back in another form than the model knows it.
     pub(crate) fn commit_answer(&self, thread: &Thread, before: Digest, record: AnswerRecord) {
-        self.used.store(true, Ordering::Release);
+        self.use_it();
         let place = link(before, record.shown_digest());
         let record = Arc::new(record);
         thread.keep_answer(place, &record);
-        self.answers.insert((thread.key.session.tenant.clone(), place), record);
+        let place = (thread.key.session.tenant.clone(), place);
+        self.answers.insert(place.clone(), Owned::by(thread, record));
+        if thread.is_gone() {
+            self.answers.remove(&place);
+        }
     }
 
     /// Records what the model is to read after the result of a call.
     pub(crate) fn commit_context(&self, thread: &Thread, call_id: &str, context: Vec<String>) {
-        self.used.store(true, Ordering::Release);
+        self.use_it();
         thread.add_context(call_id, context);
     }
 
     /// Records a message that stands behind a user's from now on.
-    pub(crate) fn commit_message(&self, tenant: &Arc<str>, behind: Digest, text: String) {
-        self.used.store(true, Ordering::Release);
-        self.messages.entry((tenant.clone(), behind)).or_default().push(text);
+    pub(crate) fn commit_message(&self, thread: &Thread, behind: Digest, text: String) {
+        self.use_it();
+        let place = (thread.key.session.tenant.clone(), behind);
+        self.messages.entry(place.clone()).or_default().push(Owned::by(thread, text));
+        if thread.is_gone() {
+            self.messages.remove_if_mut(&place, |_, messages| super::forget::without(messages, &thread.key.session));
+        }
     }
 
     /// Records an answer's id.
-    pub(crate) fn commit_lineage(&self, tenant: &Arc<str>, id: String, lineage: Lineage) {
-        self.used.store(true, Ordering::Release);
-        self.lineage.insert((tenant.clone(), id), lineage);
+    pub(crate) fn commit_lineage(&self, thread: &Thread, id: String, lineage: Lineage) {
+        self.use_it();
+        let place = (thread.key.session.tenant.clone(), id);
+        self.lineage.insert(place.clone(), lineage);
+        if thread.is_gone() {
+            self.lineage.remove(&place);
+        }
     }
 
     /// What an answer's id leads to.
@@ -239,7 +280,7 @@ impl Known for View<'_> {
         let place = link(before, own);
         self.thread.known_answer(place).or_else(|| {
             let shared = self.ledger.answers.get(&(self.thread.key.session.tenant.clone(), place));
-            shared.map(|record| record.clone())
+            shared.map(|record| record.value.clone())
         })
     }
 
@@ -257,7 +298,7 @@ impl Known for View<'_> {
 
     fn messages(&self, behind: Digest) -> Vec<String> {
         let known = self.ledger.messages.get(&(self.thread.key.session.tenant.clone(), behind));
-        known.map(|messages| messages.clone()).unwrap_or_default()
+        known.map(|messages| messages.iter().map(|message| message.value.clone()).collect()).unwrap_or_default()
     }
 }
 
@@ -266,6 +307,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::time::Timestamp;
+
+    fn at(now: Instant) -> Sighting<'static> {
+        Sighting::at(now, Timestamp::from_unix_millis(0))
+    }
 
     fn key(session: &str) -> ThreadKey {
         let session = SessionKey { tenant: "default".into(), session: session.into() };
@@ -278,13 +324,13 @@ mod tests {
         let ledger = Ledger::new(limits);
         let start = Instant::now();
         for index in 0..60 {
-            let (_, new) = ledger.open(&key(&index.to_string()), start + Duration::from_secs(index));
+            let (_, new) = ledger.open(&key(&index.to_string()), &at(start + Duration::from_secs(index)));
             assert!(new);
         }
         assert!(ledger.sessions.len() <= 41, "{}", ledger.sessions.len());
         assert!(ledger.threads.len() <= 41);
-        assert!(!ledger.open(&key("59"), start + Duration::from_secs(60)).1, "the newest is kept");
-        assert!(ledger.open(&key("0"), start + Duration::from_secs(60)).1, "the oldest is forgotten");
+        assert!(!ledger.open(&key("59"), &at(start + Duration::from_secs(60))).1, "the newest is kept");
+        assert!(ledger.open(&key("0"), &at(start + Duration::from_secs(60))).1, "the oldest is forgotten");
     }
 
     #[test]
@@ -292,10 +338,10 @@ mod tests {
         let ledger = Ledger::new(Limits::default());
         let now = Instant::now();
         assert!(ledger.is_blank());
-        let (one, _) = ledger.open(&key("one"), now);
+        let (one, _) = ledger.open(&key("one"), &at(now));
         let denied = PromptDecision { denied: Some("no".into()), ..PromptDecision::default() };
         ledger.share_prompt(&one, Digest::of(b"p"), denied.clone());
-        let (two, _) = ledger.open(&key("two"), now);
+        let (two, _) = ledger.open(&key("two"), &at(now));
         assert_eq!(View { ledger: &ledger, thread: &two }.prompt(Digest::of(b"p")), Some(denied));
         assert!(!ledger.is_blank());
     }
@@ -303,11 +349,16 @@ mod tests {
     #[test]
     fn counters_belong_to_a_turn() {
         let ledger = Ledger::new(Limits::default());
-        let (thread, _) = ledger.open(&key("one"), Instant::now());
+        let (thread, _) = ledger.open(&key("one"), &at(Instant::now()));
         let (turn, call) = (Digest::of(b"turn"), Digest::of(b"call"));
         assert_eq!((thread.count_denial(turn, call), thread.count_denial(turn, call)), (1, 2));
         assert_eq!((thread.count_stop(turn), thread.count_stop(turn), thread.stops(turn)), (0, 1, 2));
         assert_eq!(thread.count_denial(Digest::of(b"next"), call), 1);
         assert_eq!(thread.stops(Digest::of(b"next")), 0);
+        assert_eq!(thread.stops(turn), 2, "a turn beside it goes on");
+        for other in 0..8 {
+            thread.count_stop(Digest::of(&[other]));
+        }
+        assert_eq!(thread.stops(turn), 0, "only so many are counted in at once");
     }
 }

@@ -1,6 +1,7 @@
 //! What is remembered of one thread.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ use crate::wire::answer::Call;
 const ENTRIES: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
 /// How many unfinished answers of one thread can be resumed.
 const ATTEMPTS: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
+
+/// How many turns of one thread are counted in at once: that of the conversation and those of background tasks.
+const TURNS: NonZeroUsize = NonZeroUsize::new(8).expect("not zero");
 
 /// How long after its last round an answer is resumed: clients give up their retries within minutes, and the same words
 /// asked again later deserve a new answer.
@@ -45,12 +49,15 @@ pub(crate) type Once<T> = Arc<OnceCell<T>>;
 pub(crate) struct Thread {
     /// Whose it is.
     pub(crate) key: ThreadKey,
+    /// Its session was deleted. Whoever still has it leaves nothing behind.
+    gone: AtomicBool,
+    /// Whether there are messages: asked with every request, so without the lock.
+    has_messages: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    seen: Instant,
     prompts: LruCache<Digest, Asked>,
     /// What the client got in the place of answers to denied prompts.
     refusals: LruCache<Digest, ()>,
@@ -64,7 +71,7 @@ struct State {
     /// Calls whose history the provider keeps, so that their results can be told with their names.
     calls: LruCache<String, Call>,
     messages: Messages,
-    turn: Turn,
+    turns: LruCache<Digest, Turn>,
 }
 
 /// A prompt that was asked about.
@@ -82,10 +89,9 @@ impl Asked {
     }
 }
 
-/// The counters of the turn under way.
+/// The counters of a turn under way.
 #[derive(Debug)]
 struct Turn {
-    id: Digest,
     stops: u32,
     denials: LruCache<Digest, u32>,
 }
@@ -104,12 +110,12 @@ pub(crate) struct Attempt {
 }
 
 impl Thread {
-    pub(super) fn new(key: ThreadKey, now: Instant) -> Self {
-        let turn = Turn { id: Digest::EMPTY, stops: 0, denials: bounded(ENTRIES) };
+    pub(super) fn new(key: ThreadKey) -> Self {
         Thread {
             key,
+            gone: AtomicBool::new(false),
+            has_messages: AtomicBool::new(false),
             state: Mutex::new(State {
-                seen: now,
                 prompts: bounded(ENTRIES),
                 refusals: bounded(ENTRIES),
                 answers: bounded(ENTRIES),
@@ -120,7 +126,7 @@ impl Thread {
                 declared: bounded(ENTRIES),
                 calls: bounded(ENTRIES),
                 messages: Messages::default(),
-                turn,
+                turns: bounded(TURNS),
             }),
         }
     }
@@ -130,12 +136,14 @@ impl Thread {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn touch(&self, now: Instant) {
-        self.state().seen = now;
+    /// Marks it as one of a session that was deleted.
+    pub(super) fn leave(&self) {
+        self.gone.store(true, Ordering::SeqCst);
     }
 
-    pub(super) fn seen(&self) -> Instant {
-        self.state().seen
+    /// Whether its session was deleted.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
     }
 
     /// The place of the decision about a prompt of the history: it holds for ever.
@@ -250,13 +258,23 @@ impl Thread {
 
     /// Takes over what callbacks brought.
     pub(crate) fn bring(&self, messages: Vec<InboxMessage>) {
-        let mut state = self.state();
-        messages.into_iter().for_each(|message| state.messages.add(message));
+        self.change_messages(|own| messages.into_iter().for_each(|message| own.add(Brought::by_callback(message))));
+    }
+
+    /// Takes over what handlers added for the model to read next, as it is to read it.
+    pub(super) fn bring_context(&self, texts: Vec<String>) {
+        self.change_messages(|own| texts.into_iter().for_each(|text| own.add_context(text)));
     }
 
     /// Whether there are messages that the model may not have yet.
     pub(crate) fn has_messages(&self) -> bool {
-        !self.state().messages.is_empty()
+        self.has_messages.load(Ordering::Acquire)
+    }
+
+    fn change_messages(&self, change: impl FnOnce(&mut Messages)) {
+        let mut state = self.state();
+        change(&mut state.messages);
+        self.has_messages.store(!state.messages.is_empty(), Ordering::Release);
     }
 
     /// The messages that stand nowhere in a history.
@@ -271,7 +289,7 @@ impl Thread {
 
     /// The model got what stands in these places.
     pub(crate) fn messages_arrived(&self, is_there: impl Fn(Digest) -> bool) {
-        self.state().messages.arrived(is_there);
+        self.change_messages(|own| own.arrived(is_there));
     }
 
     /// Counts a Stop continuation of a turn; gives how many there have been before.
@@ -297,13 +315,8 @@ impl Thread {
 }
 
 impl State {
-    /// The counters of a turn. Only the last one's are kept: a turn that is no longer the last one does not go on.
+    /// The counters of a turn.
     fn turn(&mut self, id: Digest) -> &mut Turn {
-        if self.turn.id != id {
-            self.turn.id = id;
-            self.turn.stops = 0;
-            self.turn.denials.clear();
-        }
-        &mut self.turn
+        self.turns.get_or_insert_mut(id, || Turn { stops: 0, denials: bounded(ENTRIES) })
     }
 }

@@ -1,9 +1,11 @@
 //! Who a client says it is, by the headers that agents send by themselves.
 
-use http::HeaderMap;
+use http::{HeaderMap, header};
 
-/// The longest id that is taken from a request; a longer one is no id.
-const MAX_ID_BYTES: usize = 256;
+use crate::limits::MAX_ID_BYTES;
+
+/// How the programs that are known begin their `user-agent`, and what they are called.
+const PROGRAMS: [(&str, &str); 3] = [("claude-cli/", "claude-code"), ("codex_", "codex"), ("opencode/", "opencode")];
 
 /// What the headers say about the session and the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +16,10 @@ pub struct ClientIdentity {
     pub agent: Option<String>,
     /// The agent that started it.
     pub parent: Option<String>,
+    /// The background task that the request is made for.
+    pub task: Option<String>,
+    /// The program: `claude-code`, `codex` or `opencode`.
+    pub program: Option<&'static str>,
 }
 
 impl ClientIdentity {
@@ -32,15 +38,15 @@ impl ClientIdentity {
         let explicit = get("x-hookgate-session");
         let mut identity = if let Some(session) = get("x-claude-code-session-id") {
             let (agent, parent) = (get("x-claude-code-agent-id"), get("x-claude-code-parent-agent-id"));
-            ClientIdentity { session: Some(session), agent, parent }
+            ClientIdentity { session: Some(session), agent, parent, ..Self::default() }
         } else if let (Some(session), Some(thread)) = (get("session-id"), get("thread-id")) {
             let parent = get("x-codex-parent-thread-id");
             let agent = (thread != session || parent.is_some()).then_some(thread);
-            ClientIdentity { session: Some(session), agent, parent }
+            ClientIdentity { session: Some(session), agent, parent, ..Self::default() }
         } else if let Some(own) = get("x-session-id") {
             match get("x-parent-session-id") {
-                Some(parent) => ClientIdentity { session: Some(parent), agent: Some(own), parent: None },
-                None => ClientIdentity { session: Some(own), ..ClientIdentity::default() },
+                Some(parent) => ClientIdentity { session: Some(parent), agent: Some(own), ..Self::default() },
+                None => ClientIdentity { session: Some(own), ..Self::default() },
             }
         } else {
             ClientIdentity::default()
@@ -48,8 +54,16 @@ impl ClientIdentity {
         if explicit.is_some() {
             identity.session = explicit;
         }
+        identity.task = get("x-hookgate-task");
+        identity.program = program(headers);
         identity
     }
+}
+
+fn program(headers: &HeaderMap) -> Option<&'static str> {
+    let agent = headers.get(header::USER_AGENT)?.as_bytes();
+    let known = |(begin, _): &&(&str, &str)| agent.starts_with(begin.as_bytes());
+    PROGRAMS.iter().find(known).map(|(_, name)| *name)
 }
 
 fn id(headers: &HeaderMap, name: &str) -> Option<String> {
@@ -63,7 +77,7 @@ mod tests {
 
     fn of(pairs: &[(&'static str, &str)]) -> (Option<String>, Option<String>, Option<String>) {
         let headers = pairs.iter().map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap())).collect();
-        let ClientIdentity { session, agent, parent } = ClientIdentity::of(&headers);
+        let ClientIdentity { session, agent, parent, .. } = ClientIdentity::of(&headers);
         (session, agent, parent)
     }
 
@@ -79,5 +93,19 @@ mod tests {
         );
         assert_eq!(of(&[("x-session-id", "c"), ("x-parent-session-id", "p")]), (some("p"), some("c"), None));
         assert_eq!(of(&[("x-session-id", &"a".repeat(257))]), (None, None, None));
+    }
+
+    #[test]
+    fn programs_are_known_by_how_they_begin() {
+        for (agent, expected) in [
+            ("claude-cli/2.1.197 (external, cli)", Some("claude-code")),
+            ("codex_exec/0.171.0 (Debian)", Some("codex")),
+            ("opencode/1.18.33", Some("opencode")),
+            ("Anthropic/Python 2.14.0", None),
+            ("not claude-cli/1", None),
+        ] {
+            let headers = HeaderMap::from_iter([(header::USER_AGENT, agent.parse().unwrap())]);
+            assert_eq!(ClientIdentity::of(&headers).program, expected, "{agent}");
+        }
     }
 }

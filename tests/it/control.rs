@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hookgate::Hookgate;
 use hookgate::audit::{AuditLog, AuditOutcome, AuditRecord};
 use hookgate::callback::{Settings, TmpHooks, TokenKey};
 use hookgate::control::{ControlState, Metrics, Readiness, owns, router};
@@ -26,11 +27,12 @@ async fn serve() -> Served {
 
 async fn serve_with(metrics: Metrics) -> Served {
     let tmp_hooks = TmpHooks::new(Settings::default(), Arc::new(MemoryStore::new()), TokenKey::random(), None);
-    let state = ControlState { audit: AuditLog::new(1000, 100), tmp_hooks, readiness: Readiness::new(), metrics };
+    let core = Hookgate::builder().build();
+    let state = ControlState { core, tmp_hooks, readiness: Readiness::new(), metrics };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let served = Served {
         address: listener.local_addr().unwrap(),
-        audit: state.audit.clone(),
+        audit: state.core.audit().clone(),
         readiness: state.readiness.clone(),
     };
     tokio::spawn(async move { axum::serve(listener, router(state)).await });
@@ -195,7 +197,7 @@ async fn questions_that_make_no_sense_are_explained() {
 #[tokio::test]
 async fn other_paths_and_methods_are_problems_too() {
     let served = serve().await;
-    for path in ["/hookgate/v1/nothing", "/hookgate", "/hookgate/v1/sessions"] {
+    for path in ["/hookgate/v1/nothing", "/hookgate", "/hookgate/v1/session"] {
         assert!(owns(path));
         assert!(served.get(path).await.problem(404).contains(path));
     }

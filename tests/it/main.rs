@@ -93,5 +93,7 @@ mod layering;
 mod mcp_plane;
 #[cfg(all(feature = "pingora", feature = "test-util"))]
 mod scenario;
+#[cfg(all(feature = "pingora", feature = "test-util"))]
+mod sessions;
 #[cfg(feature = "test-util")]
 mod store;

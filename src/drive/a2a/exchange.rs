@@ -92,18 +92,17 @@ fn plane(core: &Hookgate, route: &Arc<Route>, received: &request::Parts, path: &
     };
     let plane = ToolPlane::new(core, route, received, &fallback);
     let state = &core.inner.a2a;
-    let mut base = plane.occasion(Event::SubagentStart);
-    base.name = Some(state.agent(&route.name, path).unwrap_or_else(|| route.name.clone()));
-    // Who delegates is the parent of whom it delegates to.
-    base.parent_agent_id = base.agent_id.take().or(base.parent_agent_id);
-    if let Some(context) = context {
+    plane.with(|base| {
+        base.name = Some(state.agent(&route.name, path).unwrap_or_else(|| route.name.clone()));
+        // Who delegates is the parent of whom it delegates to.
+        base.parent_agent_id = base.agent_id.take().or(base.parent_agent_id.take());
+        let Some(context) = context else { return };
         let id = bounded(context);
         base.agent_id = Some(id.clone());
         if ClientIdentity::of(&received.headers).session.is_none() {
-            base.session.session = state.session(&key(&base, b"context", context)).unwrap_or(id);
+            base.session.session = state.session(&key(base, b"context", context)).unwrap_or(id);
         }
-    }
-    plane.of(&base)
+    })
 }
 
 /// Names something of an agent.
@@ -170,8 +169,8 @@ impl Exchange {
         let (message, own) = (random_id(), random_id());
         let context = send.context.as_deref().unwrap_or(&own);
         if send.context.is_none() {
-            let base = self.plane.occasion(Event::SubagentStart);
-            self.plane.core.inner.a2a.join(key(&base, b"context", context), base.session.session);
+            let base = self.plane.base();
+            self.plane.core.inner.a2a.join(key(base, b"context", context), base.session.session.clone());
         }
         let ids = Ids { message: &message, context };
         let body = send.reply(self.id.as_deref(), &ids, reason);

@@ -69,8 +69,7 @@ impl Watcher {
     /// A delegation that came to nothing is over. One that became a task goes on with it.
     pub(super) fn fail(&mut self, why: &str) {
         if self.settle() {
-            let base = self.plane.occasion(Event::SubagentStop);
-            self.tell_subagent_stop(&base, false, why.to_owned(), false);
+            self.tell_subagent_stop(self.plane.base(), false, why.to_owned(), false);
         }
     }
 
@@ -123,7 +122,7 @@ impl Watcher {
 
     /// What the events about a conversation have in common. One that begins now stays in the session in which it does.
     fn base(&self, context: Option<&str>) -> Occasion {
-        let mut base = self.plane.occasion(Event::SubagentStop);
+        let mut base = self.plane.base().clone();
         let Some(context) = context else { return base };
         let id = bounded(context);
         if matches!(self.expects, Expects::Delegation) && base.agent_id.is_none() {
@@ -160,6 +159,7 @@ impl Watcher {
 
     /// Nobody waits for it, not even where context could be added: the answer is on its way already.
     fn observe(&self, occasion: Occasion, detail: Detail) {
+        let occasion = self.plane.of(&occasion).occasion(occasion.event);
         self.plane.core.inner.dispatcher.observe(&self.plane.hooks, occasion, detail);
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::drive::tool::ToolCall;
 use crate::hooks::Occasion;
-use crate::id::Digest;
+use crate::id::{Digest, SessionKey};
 
 /// How many calls, tasks, rounds and sessions are remembered, of each; the least recently used goes first.
 const ENTRIES: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
@@ -133,6 +133,17 @@ impl State {
         self.maps().sessions.pop(key).is_some()
     }
 
+    /// Forgets what is under way for a session: what comes of it is told to nobody.
+    pub(in crate::drive) fn forget(&self, session: &SessionKey) {
+        let mut maps = self.maps();
+        let Maps { calls, tasks, rounds, .. } = &mut *maps;
+        for kept in [calls, tasks, rounds] {
+            let of_it = kept.iter().filter(|(_, pending)| pending.occasion.session == *session);
+            let keys: Vec<Digest> = of_it.map(|(key, _)| *key).collect();
+            keys.iter().for_each(|key| drop(kept.pop(key)));
+        }
+    }
+
     /// The schemas of the tools that this client was told of.
     pub(super) fn list(&self, key: &Digest) -> Option<Arc<Schemas>> {
         self.maps().lists.get(key).cloned()
@@ -148,5 +159,39 @@ impl State {
     /// The tools have changed.
     pub(super) fn forget_list(&self, key: &Digest) {
         self.maps().lists.pop(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::origin::Origin;
+    use crate::hooks::Event;
+
+    #[test]
+    fn what_is_under_way_goes_with_its_session() {
+        let state = State::default();
+        let session = |id: &str| SessionKey { tenant: "default".into(), session: id.into() };
+        for id in ["one", "two"] {
+            let pending = Arc::new(Pending {
+                call: ToolCall { name: "read".into(), server: None, id: "1".into(), input: Bytes::from_static(b"{}") },
+                occasion: Origin::api().occasion(Event::PreToolUse, &session(id), None),
+                context: Vec::new(),
+                given: Bytes::from_static(b"{}"),
+                model_id: None,
+                round: Digest::EMPTY,
+                replacement: None,
+            });
+            state.begin(Digest::of(id.as_bytes()), pending.clone());
+            state.begin_task(Digest::of(id.as_bytes()), pending.clone());
+            state.begin_round(Digest::of(id.as_bytes()), pending);
+        }
+        state.forget(&session("one"));
+        for (id, there) in [("one", false), ("two", true)] {
+            let key = Digest::of(id.as_bytes());
+            assert_eq!(state.end(&key).is_some(), there);
+            assert_eq!(state.end_task(&key).is_some(), there);
+            assert_eq!(state.next_round(&key).is_some(), there);
+        }
     }
 }

@@ -8,6 +8,7 @@ use http::request;
 use crate::Route;
 use crate::dispatch::Decision;
 use crate::drive::core::Hookgate;
+use crate::drive::origin::seen_now;
 use crate::hooks::{Detail, Event, HookSet, Occasion, Plane, Replacement};
 use crate::id::{Hasher, SessionKey, Tenant};
 use crate::intercept::call::judgeable;
@@ -60,18 +61,20 @@ impl ToolPlane {
     /// the parts of a name that stays the same over what belongs together.
     pub(in crate::drive) fn new(core: &Hookgate, route: &Route, head: &request::Parts, fallback: &[&[u8]]) -> Self {
         let tenant = Tenant::of(&head.extensions).into_name();
-        let ClientIdentity { session, agent, parent } = ClientIdentity::of(&head.headers);
+        let ClientIdentity { session, agent, parent, task, .. } = ClientIdentity::of(&head.headers);
         let session = session.unwrap_or_else(|| {
             let mut hasher = Hasher::new().with(b"tools").with(tenant.as_bytes()).with(route.name.as_bytes());
             fallback.iter().for_each(|part| hasher.part(part));
             hasher.finish().to_uuid()
         });
+        let session = SessionKey { tenant, session: session.into() };
+        let task = task.and_then(|task| Some((core.inner.ledger.task_turn(&session, &task)?, task)));
         let base = Occasion {
             event: Event::PreToolUse,
-            session: SessionKey { tenant, session: session.into() },
-            turn_id: None,
+            session,
+            turn_id: task.as_ref().map(|(turn, _)| turn.to_uuid().into()),
             tool_call_id: None,
-            task_id: None,
+            task_id: task.map(|(_, task)| task.into()),
             agent_id: agent.map(Into::into),
             parent_agent_id: parent.map(Into::into),
             model: None,
@@ -94,15 +97,27 @@ impl ToolPlane {
         ToolPlane { base: base.clone(), ..self.clone() }
     }
 
+    /// The same with other things in common.
+    pub(in crate::drive) fn with(mut self, change: impl FnOnce(&mut Occasion)) -> Self {
+        change(&mut self.base);
+        self
+    }
+
+    /// What all events of this exchange have in common.
+    pub(in crate::drive) fn base(&self) -> &Occasion {
+        &self.base
+    }
+
     /// The same for a call that a model made: it belongs to the model's session and turn.
     pub(in crate::drive) fn within(&self, made: &Occasion) -> Self {
-        let Occasion { session, turn_id, agent_id, parent_agent_id, model, .. } = made.clone();
-        let base = Occasion { session, turn_id, agent_id, parent_agent_id, model, ..self.base.clone() };
+        let Occasion { session, turn_id, task_id, agent_id, parent_agent_id, model, .. } = made.clone();
+        let base = Occasion { session, turn_id, task_id, agent_id, parent_agent_id, model, ..self.base.clone() };
         ToolPlane { base, ..self.clone() }
     }
 
-    /// An event of this exchange.
+    /// An event of this exchange, with which its session is seen.
     pub(in crate::drive) fn occasion(&self, event: Event) -> Occasion {
+        self.core.inner.ledger.note(&self.base.session, &seen_now());
         Occasion { event, ..self.base.clone() }
     }
 

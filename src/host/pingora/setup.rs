@@ -52,7 +52,7 @@ impl Setup {
         let readiness = Readiness::new();
         let guard = Guard::new(config)?;
         let mut control = control::router(ControlState {
-            audit: core.audit().clone(),
+            core: core.clone(),
             tmp_hooks: tmp_hooks.clone(),
             readiness: readiness.clone(),
             metrics,

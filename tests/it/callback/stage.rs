@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use hookgate::audit::AuditLog;
+use hookgate::Hookgate;
 use hookgate::callback::{TmpHook, TmpHooks, TokenKey};
 use hookgate::config::Config;
 use hookgate::control::{ControlState, Metrics, Readiness, router};
@@ -137,7 +137,7 @@ fn layer(config: &Config) -> (Router, TmpHooks) {
         TmpHooks::new(settings, Arc::new(MemoryStore::new()), TokenKey::random(), Some(Arc::new(config.transport())));
     tokio::spawn(hooks.sweeping());
     let control = ControlState {
-        audit: AuditLog::new(10, 10),
+        core: Hookgate::builder().build(),
         tmp_hooks: hooks.clone(),
         readiness: Readiness::new(),
         metrics: Metrics::detached(),

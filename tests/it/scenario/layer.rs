@@ -74,7 +74,7 @@ impl Drop for LayerHost {
     }
 }
 
-async fn forward(
+pub(crate) async fn forward(
     client: Client<HttpConnector, Body>,
     authority: Authority,
     mut request: Request<Body>,

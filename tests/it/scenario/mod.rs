@@ -10,7 +10,7 @@ mod fidelity;
 mod gone;
 mod history;
 mod joined;
-mod layer;
+pub(crate) mod layer;
 mod mcp;
 mod modify;
 mod post;

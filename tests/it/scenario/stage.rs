@@ -193,7 +193,7 @@ impl Plan {
             .on_deny(self.on_deny)
             .tmp_hooks(tmp_hooks.is_some());
         let control = router(ControlState {
-            audit: core.audit().clone(),
+            core: core.clone(),
             tmp_hooks: tmp_hooks.clone().unwrap_or_else(|| {
                 TmpHooks::new(Settings::default(), Arc::new(MemoryStore::new()), TokenKey::random(), None)
             }),
