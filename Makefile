@@ -31,10 +31,15 @@ test-python: setup $(VENV)/ready
 	$(CARGO) build --all-features --bin hookgate --test it
 	$(PYTEST) tests/python
 
-# Compares hookgate with a bare pingora proxy; takes about four minutes and writes BENCHMARKS.md.
+# Compares hookgate with a bare pingora proxy: takes under five minutes once it is built, and writes the figures into README.md and
+# BENCHMARKS.md. `make bench ARGS="--rounds 1 --only MCP"` runs a part once and writes nothing; on Linux only.
 bench: setup
+	@command -v wrk >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq wrk >/dev/null; \
+	} || { echo "wrk, the load generator, is missing: install it (Debian: apt-get install wrk) and try again."; exit 1; }
 	$(CARGO) build --release --features full --bin hookgate --example compare --example floor_proxy
-	$(TARGET)/release/examples/compare
+	ulimit -n "$$(ulimit -Hn)" && $(TARGET)/release/examples/compare $(ARGS)
 
 # Real clients with a model that is scripted: agent programs from npm and the SDK of `make test-python`. Not a part of
 # `make test`: what it installs takes 530 MB. `make test-clients ARGS="-k terminal"` runs some of them.

@@ -5,7 +5,7 @@ use std::os::fd::IntoRawFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora::listeners::{ListenerConfig, TcpSocketOptions};
+use pingora::listeners::{L4BufferSettings, ListenerConfig, TcpSocketOptions};
 use pingora::protocols::TcpKeepalive;
 use pingora::proxy::{HttpProxy, http_proxy_service_with_name};
 use pingora::server::configuration::ServerConf;
@@ -26,6 +26,9 @@ use crate::control::Metrics;
 /// A client's silent connection is asked for a sign of life in the background, so that a vanished client does not hold
 /// an exchange for ever.
 const CLIENT_KEEPALIVE: (Duration, Duration, usize) = (Duration::from_secs(60), Duration::from_secs(15), 4);
+/// What is read ahead of a client's TLS connection: one record, since rustls asks for small pieces. Plain connections need
+/// nothing, for heads and bodies are read into buffers of their own; pingora's 64 KiB are most of what an idle stream takes.
+const TLS_READ_AHEAD: usize = 16 << 10;
 /// What is still running after the grace is waited for this long while it is torn down.
 const TEAR_DOWN: Duration = Duration::from_secs(1);
 /// Idle connections to upstreams, in all.
@@ -177,7 +180,10 @@ fn listen(
             #[cfg(target_os = "linux")]
             user_timeout: Duration::ZERO,
         });
-        let mut listener = ListenerConfig::tcp(address.to_string()).tcp_socket_options(options);
+        let read_ahead = if certificate.is_some() { TLS_READ_AHEAD } else { 0 };
+        let mut listener = ListenerConfig::tcp(address.to_string())
+            .tcp_socket_options(options)
+            .l4_buffer(L4BufferSettings::default().read(read_ahead));
         if let Some(certificate) = certificate {
             listener = listener.tls(certificate.settings()?);
         }
