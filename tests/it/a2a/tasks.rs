@@ -9,11 +9,13 @@ use super::stage::{At, Outcome, Stage};
 /// Has a task of its own come to its end, so that whatever was told before it is under way.
 async fn mark(stage: &Stage, at: At) -> Outcome {
     drop(stage.text(&at.ask("mark")).await?);
-    while !stage.policy.asked_of("SubagentStop").iter().any(|told| told.text("/taskId") == "mark") {
-        let so_far = stage.policy.asked().len();
-        stage.policy.at_least(so_far + 1).await;
+    loop {
+        let so_far = stage.policy.asked();
+        if so_far.iter().any(|told| told.event() == "SubagentStop" && told.text("/taskId") == "mark") {
+            return Ok(());
+        }
+        stage.policy.at_least(so_far.len() + 1).await;
     }
-    Ok(())
 }
 
 /// How often each event was told of a task.
