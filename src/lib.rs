@@ -3,7 +3,7 @@
 //! hookgate stands between an agent and the model API that it calls. It finds the moments of the agent's life in that
 //! traffic (a prompt is submitted, a tool is about to be used, a tool was used, a turn is about to end), asks the
 //! operator's policy services about them, and makes their decisions take effect: a denied call never reaches the agent, and
-//! the model learns why. The agent is not changed. Today the Anthropic Messages API is inspected, and MCP on routes to tools.
+//! the model learns why. The agent is not changed. Today the Anthropic Messages API is inspected, and MCP and A2A on routes to tools and agents.
 //!
 //! The crate is a library with [`HookLayer`] for Tower stacks, and the `hookgate` command, a reverse proxy. Both are hosts
 //! of one core, [`Hookgate`].

@@ -126,8 +126,6 @@ pub struct RouteConfig {
     pub host: Option<String>,
     /// The path prefix, taken off before forwarding: empty for `/`, else `/a/b` without a slash at the end.
     pub path_prefix: String,
-    /// Scheme, host and port by which the outside reaches the route, where its server's own addresses are to be that.
-    pub public_origin: Option<String>,
     /// Where the requests go; never empty, several are taken in turn.
     pub upstreams: Vec<UpstreamTarget>,
     /// The longest time to connect, TLS included.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, ready};
 use http::{HeaderMap, Request, Response, request};
 
+use super::a2a;
 use super::body::GuardedBody;
 use super::callbacks::Callbacks;
 use super::correlation::Correlation;
@@ -47,6 +48,7 @@ pub(super) struct Inner {
     pub(super) callbacks: Option<Callbacks>,
     pub(super) inspected: Inspected,
     pub(super) mcp: mcp::State,
+    pub(super) a2a: a2a::State,
     pub(super) correlation: Correlation,
 }
 
@@ -133,6 +135,7 @@ impl HookgateBuilder {
                 callbacks: self.callbacks,
                 inspected: Inspected::default(),
                 mcp: mcp::State::default(),
+                a2a: a2a::State::default(),
                 correlation: Correlation::default(),
             }),
         };
@@ -195,22 +198,34 @@ impl Hookgate {
             },
             _ => None,
         };
+        let inspect = |target| {
+            let body_limit = inner.limits.max_request_bytes;
+            Plan::Inspect(Inspection { route: route.clone(), target, body_limit })
+        };
+        let agent = (route.kind == RouteKind::A2a).then(|| a2a::Target::of(head, path));
+        if let Some(card) = agent.as_ref().filter(|target| target.is_card()) {
+            return inspect(Target::A2a(card.clone()));
+        }
         if self.is_off() {
             tracing::warn!(route = &*route.name, "hooks are switched off: nothing is inspected");
             return Plan::Pass;
         }
         let callbacks = route.tmp_hooks && inner.callbacks.is_some();
-        let nothing_to_do = !callbacks && inner.hooks.load().is_empty() && inner.ledger.is_blank();
+        // What an agent answers may be a card, even where there are no hooks.
+        let nothing_to_do = agent.is_none() && !callbacks && inner.hooks.load().is_empty() && inner.ledger.is_blank();
         if route.kind == RouteKind::Passthrough || nothing_to_do {
             return Plan::Pass;
         }
         if self.is_own_traffic(&head.headers) {
             return Plan::Pass;
         }
-        let inspect = |target| {
-            let body_limit = inner.limits.max_request_bytes;
-            Plan::Inspect(Inspection { route: route.clone(), target, body_limit })
-        };
+        if let Some(target) = agent {
+            return match a2a::is_grpc(head) {
+                true if self.gates() => Plan::Refuse(a2a::refuse_grpc()),
+                false if !target.is_nothing(head, self.gates()) => inspect(Target::A2a(target)),
+                _ => Plan::Pass,
+            };
+        }
         if route.kind == RouteKind::Mcp {
             return inspect(Target::Mcp);
         }
@@ -265,6 +280,7 @@ impl Hookgate {
             }
             Target::Mcp => mcp::run(self, &route, request, upstream).await.map(Into::into),
             Target::HttpTool(called) => http_tool::run(self, &route, &called, request, upstream).await.map(Into::into),
+            Target::A2a(target) => a2a::run(self, &route, target, request, upstream).await.map(Into::into),
         }
     }
 }

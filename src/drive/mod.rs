@@ -1,5 +1,6 @@
 //! The one place where the machines of `intercept` meet the dispatcher, the ledger and the upstream.
 
+mod a2a;
 mod answer;
 mod body;
 mod callbacks;

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
 use super::exchange::unreachable_upstream;
 use super::http_tool::{self, HttpTools};
-use super::mcp;
+use super::{a2a, mcp};
 use crate::Body;
 use crate::upstream::UpstreamError;
 use crate::wire::anthropic::is_plain_path;
@@ -32,6 +32,13 @@ pub struct Route {
     /// The tools of a route to plain HTTP; a request that is a call of none of them is refused, unless
     /// [`Route::allow_uninspected`] has its path.
     pub tools: HttpTools,
+    /// The path below which clients find the route: empty, or without a slash at the end. Hosts take it off; it is known here
+    /// for addresses that answers name.
+    pub path_prefix: Arc<str>,
+    /// What hosts put before the paths that are left, for each server behind the route that has something there.
+    pub upstream_prefixes: Arc<[Arc<str>]>,
+    /// Scheme and authority by which clients reach the route, without a slash at the end. `None`: as each request says.
+    pub public_origin: Option<Arc<str>>,
 }
 
 impl Route {
@@ -51,6 +58,9 @@ impl Route {
             tmp_hooks: false,
             server: None,
             tools: HttpTools::default(),
+            path_prefix: "".into(),
+            upstream_prefixes: Arc::default(),
+            public_origin: None,
         }
     }
 
@@ -70,6 +80,17 @@ impl Route {
         Route { kind: RouteKind::HttpTool, tools, ..Route::model(name) }
     }
 
+    /// A route to an agent that speaks A2A (0.3 and 1.0, JSON-RPC and HTTP+JSON). The addresses in its card become the route's:
+    /// [`Route::public_origin`] and [`Route::path_prefix`].
+    ///
+    /// ```
+    /// let route = hookgate::Route::a2a("billing").public_origin("https://agents.example.com");
+    /// assert_eq!(route.public_origin.as_deref(), Some("https://agents.example.com"));
+    /// ```
+    pub fn a2a(name: &str) -> Self {
+        Route { kind: RouteKind::A2a, ..Route::model(name) }
+    }
+
     /// A route that nothing is looked at on.
     pub fn passthrough(name: &str) -> Self {
         Route { kind: RouteKind::Passthrough, ..Route::model(name) }
@@ -87,7 +108,7 @@ impl Route {
     pub fn no_answer(&self, failure: &UpstreamError) -> Option<Response<Body>> {
         match self.kind {
             RouteKind::Model => Some(unreachable_upstream(Protocol::Anthropic, failure)),
-            RouteKind::Mcp | RouteKind::HttpTool | RouteKind::Passthrough => None,
+            RouteKind::Mcp | RouteKind::HttpTool | RouteKind::A2a | RouteKind::Passthrough => None,
         }
     }
 
@@ -115,6 +136,28 @@ impl Route {
         self
     }
 
+    /// Sets [`Route::path_prefix`].
+    #[must_use]
+    pub fn path_prefix(mut self, prefix: &str) -> Self {
+        self.path_prefix = prefix.trim_end_matches('/').into();
+        self
+    }
+
+    /// Sets [`Route::upstream_prefixes`].
+    #[must_use]
+    pub fn upstream_prefixes<'a>(mut self, prefixes: impl IntoIterator<Item = &'a str>) -> Self {
+        let prefixes = prefixes.into_iter().map(|prefix| prefix.trim_end_matches('/'));
+        self.upstream_prefixes = prefixes.filter(|prefix| !prefix.is_empty()).map(Arc::from).collect();
+        self
+    }
+
+    /// Sets [`Route::public_origin`].
+    #[must_use]
+    pub fn public_origin(mut self, origin: &str) -> Self {
+        self.public_origin = Some(origin.trim_end_matches('/').into());
+        self
+    }
+
     /// Sets [`Route::on_deny`].
     #[must_use]
     pub fn on_deny(mut self, on_deny: OnDeny) -> Self {
@@ -133,6 +176,8 @@ pub enum RouteKind {
     Mcp,
     /// Tools behind plain HTTP, by a table of methods and paths.
     HttpTool,
+    /// The Agent2Agent protocol.
+    A2a,
     /// Anything; nothing is inspected.
     Passthrough,
 }
@@ -144,6 +189,7 @@ impl RouteKind {
             RouteKind::Model => "model",
             RouteKind::Mcp => "mcp",
             RouteKind::HttpTool => "http-tool",
+            RouteKind::A2a => "a2a",
             RouteKind::Passthrough => "passthrough",
         }
     }
@@ -198,6 +244,8 @@ pub(super) enum Target {
     Mcp,
     /// To a tool behind plain HTTP.
     HttpTool(http_tool::Called),
+    /// To an agent.
+    A2a(a2a::Target),
 }
 
 impl Inspection {
@@ -226,6 +274,7 @@ impl Inspection {
             Target::Model { protocol, .. } => error(*protocol, status, message),
             Target::Mcp => mcp::refusal(status, None, INVALID_REQUEST, message),
             Target::HttpTool(_) => http_tool::refusal(status, message),
+            Target::A2a(target) => target.refusal(status, INVALID_REQUEST, message),
         }
     }
 }

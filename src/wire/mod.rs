@@ -1,5 +1,6 @@
 //! Bytes and typed views of them. Nothing here waits, reads a clock or knows a hook.
 
+pub mod a2a;
 pub mod answer;
 pub mod anthropic;
 pub mod client;

@@ -101,17 +101,18 @@ fn validate_says_that_hooks_are_off() {
 fn every_file_in_configs_is_valid_and_starts() {
     let folder = Folder::with("");
     let configs = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
-    let hooks = std::fs::read_to_string(configs.join("hooks/claude-code.json")).unwrap();
-    folder.file("hooks/claude-code.json", &hooks);
-    let schema = std::fs::read_to_string(configs.join("schemas/refund.json")).unwrap();
-    folder.file("schemas/refund.json", &schema);
+    for name in ["hooks/claude-code.json", "hooks/a2a.json", "schemas/refund.json"] {
+        folder.file(name, &std::fs::read_to_string(configs.join(name)).unwrap());
+    }
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     folder.file("tls/cert.pem", &key.cert.pem());
     folder.file("tls/key.pem", &key.signing_key.serialize_pem());
     UsersFile::new(folder.path("users.toml")).add("ann", &Password::new("correct horse").unwrap()).unwrap();
     assert_eq!(folder.hookgate(&["key", "add", "team-a"]).code, 0);
 
-    for name in ["minimal.toml", "claude-code.toml", "callbacks.toml", "http-tool.toml", "mcp.toml", "team.toml"] {
+    for name in
+        ["minimal.toml", "claude-code.toml", "callbacks.toml", "http-tool.toml", "mcp.toml", "a2a.toml", "team.toml"]
+    {
         let file = folder.file(name, &std::fs::read_to_string(configs.join(name)).unwrap());
         let token = ("HOOKGATE_TOKEN", "correct-token-0123456789");
         let output = folder.hookgate_with(&[token], &["validate", "--config", file.to_str().unwrap()]);
@@ -124,5 +125,5 @@ fn every_file_in_configs_is_valid_and_starts() {
     let files = std::fs::read_dir(configs).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
     // The other two are what whoever tries team.toml has made.
     let files = files.filter(|name| name.ends_with(".toml") && !["users.toml", "keys.toml"].contains(&name.as_str()));
-    assert_eq!(files.count(), 6, "a file is not tested");
+    assert_eq!(files.count(), 7, "a file is not tested");
 }

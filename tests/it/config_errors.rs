@@ -30,7 +30,7 @@ fn all_faults_are_reported_in_the_order_of_the_file_with_place_key_finding_and_e
             "hookgate.toml:5:16: limits.max_sessions: found 0; expected an integer from 1 to 10000000",
             "hookgate.toml:6:16: limits.keepalive_ms: found \"5s\"; expected an integer from 10 to 60000",
             "hookgate.toml:7:1: routes[0].path_prefix: missing; expected the start of a path, such as \"/anthropic\": plain letters, no empty, \".\" or \"..\" steps",
-            "hookgate.toml:9:8: routes[0].kind: found \"modle\"; expected \"model\" or \"mcp\" or \"http-tool\" or \"passthrough\"",
+            "hookgate.toml:9:8: routes[0].kind: found \"modle\"; expected \"model\" or \"mcp\" or \"http-tool\" or \"a2a\" or \"passthrough\"",
             "hookgate.toml:10:39: routes[0].upstream[1]: found \"ftp://x\"; expected an http or https URL without user, query and fragment, such as \"https://api.anthropic.com\"; credentials go into header_env",
             "hookgate.toml:11:2: sandbox: unknown key; accepted here: server, auth, hooks, routes, tmp_hooks, delivery, tools, subagents, redact, connections, audit, limits, log",
         ]
@@ -120,6 +120,7 @@ fn settings_without_effect_are_refused() {
     assert!(faults(&route("allow_uninspected = [\"/v1\"]"))[0].contains("passthrough"));
     assert!(faults(&route("on_deny = \"end\""))[0].contains("passthrough"));
     assert!(faults(&route("server = \"files\""))[0].contains("kind = \"mcp\""));
+    assert!(faults(&route("public_origin = \"https://a.example\""))[0].contains("kind = \"a2a\""));
     let folder = Folder::with(&route("ca_file = \"ca.pem\""));
     folder.file("ca.pem", "-----BEGIN CERTIFICATE-----");
     assert!(folder.faults(&[])[0].contains("need an https upstream"));

@@ -99,7 +99,7 @@ fn a_public_origin_is_one() {
         )
     };
     let config = Folder::with(&mcp("public_origin = \"https://Agents.example.com:443/\"")).load(&[]).unwrap();
-    assert_eq!(config.routes[0].public_origin.as_deref(), Some("https://agents.example.com"));
+    assert_eq!(config.routes[0].route.public_origin.as_deref(), Some("https://agents.example.com"));
     for origin in ["agents.example.com", "https://a/x", "https://a?x", "https://u@a", "ftp://a", ""] {
         let faults = Folder::with(&mcp(&format!("public_origin = \"{origin}\""))).faults(&[]);
         assert!(faults.len() == 1 && faults[0].contains("origin without a path"), "{faults:?}");

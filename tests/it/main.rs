@@ -4,6 +4,8 @@
 #[cfg(all(feature = "pingora", feature = "test-util"))]
 mod suite;
 
+#[cfg(all(feature = "pingora", feature = "test-util"))]
+mod a2a;
 #[cfg(feature = "auth")]
 mod auth_gate;
 #[cfg(feature = "pingora")]

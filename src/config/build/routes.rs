@@ -88,7 +88,6 @@ fn resolve_one(
         route: Arc::new(core(route, on_deny, tools)),
         host: route.host.as_ref().map(|host| host.to_string()),
         path_prefix: route.path_prefix.to_string(),
-        public_origin: route.public_origin.as_ref().map(|origin| origin.to_string()),
         upstreams,
         connect_timeout: route.connect_timeout,
         first_byte_timeout: route.first_byte_timeout,
@@ -102,15 +101,19 @@ fn resolve_one(
 
 fn core(route: &Route, on_deny: OnDeny, tools: HttpTools) -> CoreRoute {
     let allowed = route.allow_uninspected.iter().map(|path| path.to_string());
-    match route.kind {
+    let core = match route.kind {
         RouteKind::Model => CoreRoute::model(&route.name)
             .allow_uninspected(allowed)
             .on_deny(route.on_deny.unwrap_or(on_deny))
             .tmp_hooks(route.tmp_hooks),
         RouteKind::Mcp => CoreRoute::mcp(&route.name, route.server.as_deref().unwrap_or(&route.name)),
         RouteKind::HttpTool => CoreRoute::http_tool(&route.name, tools).allow_uninspected(allowed),
+        RouteKind::A2a => CoreRoute::a2a(&route.name)
+            .path_prefix(&route.path_prefix)
+            .upstream_prefixes(route.upstream.0.iter().map(|url| url.0.path_prefix.as_str())),
         RouteKind::Passthrough => CoreRoute::passthrough(&route.name),
-    }
+    };
+    route.public_origin.iter().fold(core, |core, origin| core.public_origin(origin))
 }
 
 /// A setting that is accepted and then changes nothing would be a false comfort.
@@ -138,7 +141,7 @@ fn refuse_what_would_have_no_effect(route: &Route, problems: &mut Problems) {
     );
     useless("tools", !route.tools.is_empty() && !to_tools, "\"http-tool\"");
     useless("on_deny", route.on_deny.is_some() && !to_a_model, "\"model\"");
-    let to_mcp = route.kind == RouteKind::Mcp;
-    useless("public_origin", route.public_origin.is_some() && !to_mcp, "\"mcp\"");
+    let (to_mcp, to_an_agent) = (route.kind == RouteKind::Mcp, route.kind == RouteKind::A2a);
+    useless("public_origin", route.public_origin.is_some() && !to_mcp && !to_an_agent, "\"mcp\" or \"a2a\"");
     useless("server", route.server.is_some() && !to_mcp, "\"mcp\"");
 }

@@ -119,7 +119,8 @@ section! {
         /// The name of the MCP server behind the route; hooks know its tools as mcp__<server>__<tool>. Without it, the route's
         /// name.
         server: Option<At<Name>>,
-        /// The origin by which the outside reaches the route; the OAuth metadata of an MCP server speaks of it then.
+        /// The origin by which the outside reaches the route: the OAuth metadata of an MCP server and the addresses in an agent's
+        /// card speak of it then.
         public_origin: Option<PublicOrigin>,
         /// Only requests for this host, without a port.
         host: Option<Hostname>,
@@ -156,6 +157,7 @@ choice!(RouteKind {
     "model" => RouteKind::Model, "A model API; the protocol is known by the path.";
     "mcp" => RouteKind::Mcp, "An MCP server, by Streamable HTTP.";
     "http-tool" => RouteKind::HttpTool, "Tools behind plain HTTP: a table of methods and paths.";
+    "a2a" => RouteKind::A2a, "An agent that speaks A2A, by JSON-RPC or HTTP+JSON.";
     "passthrough" => RouteKind::Passthrough, "Anything; it passes unseen and fires no hook.";
 });
 

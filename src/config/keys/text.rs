@@ -102,17 +102,6 @@ checked_text!(
 );
 
 checked_text!(
-    /// Where something is reached from outside.
-    PublicOrigin, "an http or https origin without a path, such as \"https://agents.example.com\"", secret: false,
-    |text| {
-        let url = Url::parse(text).ok()?;
-        let bare = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
-        let fits = bare && matches!(url.scheme(), "http" | "https") && url.path() == "/";
-        fits.then(|| url.origin().ascii_serialization())
-    }
-);
-
-checked_text!(
     /// The start of paths: empty for `/`, else without a slash at the end.
     PathPrefix, "the start of a path, such as \"/anthropic\": plain letters, no empty, \".\" or \"..\" steps", secret: false,
     |text| {
@@ -124,6 +113,17 @@ checked_text!(
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:@!$&'()*+,;=".contains(&byte);
         let fits = |step: &str| !matches!(step, "" | "." | "..") && step.bytes().all(plain);
         steps.split('/').all(fits).then(|| path.to_owned())
+    }
+);
+
+checked_text!(
+    /// Scheme and authority, without a slash at the end.
+    PublicOrigin, "an http or https origin without a path, such as \"https://agents.example.com\"", secret: true,
+    |text| {
+        let url = Url::parse(text).ok()?;
+        let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
+        let is_origin = plain && url.fragment().is_none() && url.path() == "/" && matches!(url.scheme(), "http" | "https");
+        is_origin.then(|| url.origin().ascii_serialization())
     }
 );
 
@@ -193,6 +193,14 @@ mod tests {
         }
         let refused = ["//", "/a//b", "/a/../b", "/.", "/a?b", "/a#b", "/a b", "/a%2fb", "/ä"];
         assert_eq!(accepted::<PathPrefix>(&refused), vec![false; refused.len()]);
+    }
+
+    #[test]
+    fn origins_have_no_path() {
+        let origin = PublicOrigin::from_text("HTTPS://Agents.example.com:443/").unwrap();
+        assert_eq!(&*origin, "https://agents.example.com");
+        let refused = ["https://a/b", "https://u@a", "https://a/?q", "https://a/#f", "ftp://a", "a.example", ""];
+        assert_eq!(accepted::<PublicOrigin>(&refused), vec![false; refused.len()]);
     }
 
     #[test]

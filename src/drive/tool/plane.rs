@@ -99,6 +99,17 @@ impl ToolPlane {
         ToolPlane { base: base.clone(), ..self.clone() }
     }
 
+    /// The same with other things in common.
+    pub(in crate::drive) fn with(mut self, change: impl FnOnce(&mut Occasion)) -> Self {
+        change(&mut self.base);
+        self
+    }
+
+    /// What all events of this exchange have in common.
+    pub(in crate::drive) fn base(&self) -> &Occasion {
+        &self.base
+    }
+
     /// The same for a call that a model made: it belongs to the model's session and turn.
     pub(in crate::drive) fn within(&self, made: &Occasion) -> Self {
         let Occasion { session, turn_id, task_id, agent_id, parent_agent_id, model, .. } = made.clone();

@@ -100,6 +100,7 @@ pub(in crate::drive) async fn watch<W: Watch>(
                 OF_THE_BODY.iter().for_each(|name| drop(head.headers.remove(name)));
             }
             let text = replaced.unwrap_or(text);
+            head.headers.remove(header::TRANSFER_ENCODING);
             head.headers.insert(header::CONTENT_LENGTH, text.len().into());
             return Ok(Response::from_parts(head, text.into()));
         }

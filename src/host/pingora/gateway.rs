@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use axum::Router;
+use http::uri::{Authority, Scheme};
 use http::{Method, StatusCode, Uri, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
@@ -198,12 +199,17 @@ fn objection(session: &Session, mount: &Mount, keyed: bool) -> Option<http::Resp
     Some(problem(StatusCode::FORBIDDEN, &why))
 }
 
-/// The request's head with another target, remembering how the client wrote the names in it; `None` when that is no URI.
+/// The request's head with another target, remembering how the client got here and how it wrote the names in it; `None` when that is no URI.
 fn head(session: &Session, target: &str) -> Option<http::request::Parts> {
     let request = session.req_header();
     let uri = Uri::try_from(target).ok()?;
     let mut head = request.as_owned_parts();
     head.uri = uri;
+    let is_tls = session.as_downstream().digest().is_some_and(|digest| digest.ssl_digest.is_some());
+    head.extensions.insert(if is_tls { Scheme::HTTPS } else { Scheme::HTTP });
+    if let Some(authority) = authority(request).and_then(|authority| authority.parse::<Authority>().ok()) {
+        head.extensions.insert(authority);
+    }
     if let Some(case) = HeaderCase::of(request) {
         head.extensions.insert(case);
     }

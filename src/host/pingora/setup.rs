@@ -15,12 +15,12 @@ use super::rebinding::Names;
 use super::routes::{Entry, Table};
 use super::upstream::RouteUpstream;
 use super::upstream::pool::Pool;
-use crate::Hookgate;
 use crate::callback::{TmpHooks, TokenKey};
 use crate::config::{Config, HookSources, RouteConfig};
 use crate::control::{self, ControlState, Metrics, Readiness};
 use crate::dispatch::HyperTransport;
 use crate::store::MemoryStore;
+use crate::{Hookgate, RouteKind};
 
 /// What one listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,8 @@ impl Setup {
         let mut mounts = Vec::new();
         for (group, route) in (1..).zip(&config.routes) {
             let upstream = RouteUpstream::new(route, pool.clone(), group)?;
-            let public = route.public_origin.as_ref().map(|origin| Public::new(origin, &route.path_prefix));
+            let of_mcp = route.route.public_origin.as_ref().filter(|_| route.route.kind == RouteKind::Mcp);
+            let public = of_mcp.map(|origin| Public::new(origin, &route.path_prefix));
             let names = Names::new(names(config, route));
             mounts.push((route.clone(), Arc::new(Mount { route: route.route.clone(), upstream, public, names })));
         }
@@ -127,7 +128,7 @@ impl Setup {
 /// The names of a route that do not lead to this machine by themselves.
 fn names<'a>(config: &'a Config, route: &'a RouteConfig) -> impl Iterator<Item = String> + 'a {
     // A public origin is a name with a scheme in front; a port that it says is the one that clients say.
-    let public = route.public_origin.as_deref().and_then(|origin| origin.split_once("://"));
+    let public = route.route.public_origin.as_deref().and_then(|origin| origin.split_once("://"));
     let own = route.host.as_deref().into_iter().chain(public.map(|(_, authority)| authority));
     own.chain(config.trusted_hosts.iter().map(String::as_str)).map(str::to_owned)
 }

@@ -16,6 +16,9 @@ use crate::{Hookgate, Route};
 /// 4. The request's address is not changed. The layer does not route.
 /// 5. Whose request it is, is said by a [`Tenant`](crate::Tenant) in its extensions, which a service in front sets once it has
 ///    authenticated its client. Without one all requests are of one tenant, and whoever names a session's id is in it.
+/// 6. How a client reaches the service is told by the request's `host` and its version's own scheme, or by extensions of the
+///    types [`Scheme`](http::uri::Scheme) and [`Authority`](http::uri::Authority) that a service in front sets: the addresses in
+///    an agent's card are made of it, unless the route has a [`public_origin`](Route::public_origin).
 ///
 /// 6. Which hosts and origins a request may name is left to the service: it knows its own names. An MCP server on somebody's machine
 ///    needs that check, or any web page can use it (DNS rebinding).
@@ -50,6 +53,7 @@ impl HookLayer {
     #[must_use]
     pub fn path_prefix(mut self, prefix: &str) -> Self {
         self.prefix = prefix.trim_end_matches('/').into();
+        Arc::make_mut(&mut self.route).path_prefix = self.prefix.clone();
         self
     }
 }

@@ -17,3 +17,12 @@ use bytes::Bytes;
 pub fn event(name: &str, data: &str) -> Bytes {
     format!("event: {name}\ndata: {data}\n\n").into()
 }
+
+/// Prints one event with nothing but a line of data.
+///
+/// ```
+/// assert_eq!(hookgate::wire::sse::data(b"{}"), "data: {}\n\n");
+/// ```
+pub fn data(data: &[u8]) -> Bytes {
+    [b"data: ", data, b"\n\n"].concat().into()
+}
