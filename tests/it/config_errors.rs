@@ -120,7 +120,7 @@ fn settings_without_effect_are_refused() {
     assert!(faults(&route("allow_uninspected = [\"/v1\"]"))[0].contains("passthrough"));
     assert!(faults(&route("on_deny = \"end\""))[0].contains("passthrough"));
     assert!(faults(&route("server = \"files\""))[0].contains("kind = \"mcp\""));
-    assert!(faults(&route("public_origin = \"https://a.example\""))[0].contains("kind = \"a2a\""));
+    assert!(faults(&route("public_origin = \"https://a.example\""))[0].contains("\"mcp\" or \"a2a\""));
     let folder = Folder::with(&route("ca_file = \"ca.pem\""));
     folder.file("ca.pem", "-----BEGIN CERTIFICATE-----");
     assert!(folder.faults(&[])[0].contains("need an https upstream"));
