@@ -71,6 +71,8 @@ mod dispatch_policy;
 #[cfg(all(feature = "cli", feature = "tower"))]
 mod examples;
 #[cfg(all(feature = "pingora", feature = "test-util"))]
+mod hosts;
+#[cfg(all(feature = "pingora", feature = "test-util"))]
 mod http_tool;
 #[cfg(feature = "pingora")]
 mod pingora_driven;

@@ -7,7 +7,7 @@ use hookgate::testing::{Answer, Client, Model, Received};
 use hookgate::{BoxError, Hookgate, Route};
 use serde_json::{Value, json};
 
-use crate::scenario::layer::LayerHost;
+use crate::hosts::LayerHost;
 
 const LIST: &str =
     r#"{"tools": [{"name": "read", "inputSchema": {"type": "object"}},  {"name": "wipe"}, {"name": "write"}]}"#;

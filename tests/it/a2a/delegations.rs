@@ -122,7 +122,7 @@ pub(super) async fn what_two_readers_could_read_differently_is_refused(at: At) -
         }
     }
     assert!(stage.agent.requests().is_empty());
-    assert_eq!(stage.audit().await?[0]["outcome"], "malformed_input");
+    assert_eq!(stage.gateway.audit().await?[0]["outcome"], "malformed_input");
     Ok(())
 }
 

@@ -84,7 +84,7 @@ pub(super) async fn a_replaced_parameter_stays_in_its_segment(host: Host) -> Out
         assert_eq!(answer.status, 403, "{charge:?}");
         assert!(answer.detail().contains("replacement"), "{}", answer.detail());
         assert!(stage.server.requests().is_empty());
-        let audit = stage.audit().await?;
+        let audit = stage.gateway.audit().await?;
         assert!(audit.iter().any(|record| record["outcome"] == "deny" && record["handlerId"].is_null()), "{audit:?}");
     }
     // Elsewhere it is no other tool's path.
@@ -126,7 +126,7 @@ pub(super) async fn bodies_that_cannot_be_told_are_undecidable(host: Host) -> Ou
         assert_eq!(open.server.requests().last().map(|request| request.body.to_vec()).as_deref(), Some(body));
     }
     assert!(closed.server.requests().is_empty() && closed.policy.asked().is_empty() && open.policy.asked().is_empty());
-    assert_eq!(closed.audit().await?[0]["outcome"], "malformed_input");
+    assert_eq!(closed.gateway.audit().await?[0]["outcome"], "malformed_input");
 
     // A text is told as one, and a compressed body as what it is.
     let answer = closed.call("POST", "/v1/notes", &[("content-type", "text/plain")], "hi \"there\"").await?;
@@ -151,7 +151,7 @@ pub(super) async fn a_tool_that_is_denied_is_nobodys_to_allow(host: Host) -> Out
         }
         assert!(stage.policy.asked().is_empty() && stage.server.requests().is_empty());
         assert_eq!(stage.call("GET", "/v1/charges/ch_1", &[], "").await?.status, 200);
-        let denied = stage.audit().await?.into_iter().filter(|record| record["outcome"] == "deny");
+        let denied = stage.gateway.audit().await?.into_iter().filter(|record| record["outcome"] == "deny");
         assert!(denied.map(|record| record["toolName"].clone()).eq(["refund", "refund"]));
     }
     Ok(())

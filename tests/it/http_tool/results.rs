@@ -77,7 +77,7 @@ pub(super) async fn an_answer_that_ends_early_is_a_failure(host: Host) -> Outcom
 
 pub(super) async fn no_answer_is_a_failure(host: Host) -> Outcome {
     let away = Away::new();
-    let stage = observing(host).upstream(format!("http://{}", away.address)).start().await?;
+    let stage = observing(host).upstream(&format!("http://{}", away.address)).start().await?;
     let sent = stage.call("GET", "/v1/charges/ch_1", &[], "").await;
     match host {
         // The layer gives its inner service's own error, which ends the connection here.

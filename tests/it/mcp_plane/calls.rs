@@ -53,7 +53,7 @@ pub(super) async fn a_denied_call_reaches_no_server(at: At) -> Outcome {
             "content": [{"type": "text", "text": "not on Sundays"}], "isError": true}})
     );
     assert!(!stage.methods().contains(&"tools/call".to_owned()));
-    let records = stage.audit().await?;
+    let records = stage.gateway.audit().await?;
     assert_eq!((records.len(), &records[0]["outcome"]), (1, &json!("deny")), "nothing came of it: {records:?}");
     assert_eq!((&records[0]["plane"], &records[0]["toolName"]), (&json!("tool"), &json!("read")));
     Ok(())
@@ -147,7 +147,8 @@ pub(super) async fn a_policy_that_fails_decides_by_its_mode(at: At) -> Outcome {
         let result = answer(stage.post(&legacy(), twice).await?).await?;
         assert_eq!(result["result"]["isError"] == true, !open, "{result}");
         assert_eq!(stage.policy.asked().len(), 1);
-        let outcomes: Vec<Value> = stage.audit().await?.iter().map(|record| record["outcome"].clone()).collect();
+        let outcomes: Vec<Value> =
+            stage.gateway.audit().await?.iter().map(|record| record["outcome"].clone()).collect();
         let failed = if open { "failed_open" } else { "failed_closed" };
         assert_eq!(outcomes, [json!(failed), json!("malformed_input")]);
     }

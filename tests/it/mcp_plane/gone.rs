@@ -73,7 +73,7 @@ pub(super) async fn a_client_that_leaves_while_a_policy_thinks_calls_nothing(at:
     stage.policy.abandoned(1).await;
     gate.open();
     loop {
-        if let Some(record) = stage.audit().await?.first() {
+        if let Some(record) = stage.gateway.audit().await?.first() {
             assert_eq!(record["outcome"], "cancelled");
             break;
         }

@@ -83,8 +83,8 @@ pub(super) async fn what_was_not_asked_is_asked_at_the_tool(at: At) -> Outcome {
 pub(super) async fn a_denial_at_the_tool_is_no_outcome(at: At) -> Outcome {
     let stage = at.giving(said("text")).model(calling("read"));
     let stage = stage.only(|policy| policy.hook("PreToolUse").id("full").matcher([NAME]));
-    let stage = stage.also(|policy| policy.hook("PreToolUse").id("bare").matcher(["read"]));
-    let stage = stage.hook("PostToolUse").hook("PostToolUseFailure");
+    let stage = stage.hook(|policy| policy.hook("PreToolUse").id("bare").matcher(["read"]));
+    let stage = stage.hooks(["PostToolUse", "PostToolUseFailure"]);
     let stage = stage.deciding(|asked| match asked.json()["plane"] == "tool" {
         true => Ruling::deny("no"),
         false => Ruling::pass(),

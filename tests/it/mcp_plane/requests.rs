@@ -132,8 +132,7 @@ pub(super) async fn a_session_begins_and_ends_once(at: At) -> Outcome {
                 .header("mcp-session-id", super::stage::SESSION),
             _ => Answer::json(405, ""),
         })
-        .hook("SessionStart")
-        .hook("SessionEnd")
+        .hooks(["SessionStart", "SessionEnd"])
         .start()
         .await?;
     let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}).to_string();

@@ -52,7 +52,7 @@ pub(super) async fn a_replacement_must_fit_the_schema(at: At) -> Outcome {
     assert_eq!(result["result"]["isError"], true, "{result}");
     assert!(result["result"]["content"][0]["text"].as_str().unwrap_or_default().contains("schema"), "{result}");
     assert_eq!(stage.methods(), ["tools/list"]);
-    assert_eq!(stage.audit().await?[0]["failure"], "schema");
+    assert_eq!(stage.gateway.audit().await?[0]["failure"], "schema");
     Ok(())
 }
 

@@ -1,19 +1,12 @@
 //! One stage for every scenario: a scripted MCP server, a policy, and hookgate between a client and the server.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use hookgate::config::Config;
-use hookgate::dispatch::HyperTransport;
-use hookgate::hooks::HookSet;
-use hookgate::host::pingora::Proxy;
-use hookgate::limits::Limits;
-use hookgate::testing::{Answer, Client, Envelope, Hook, Incoming, Message, Model, Policy, Received, Ruling, document};
-use hookgate::{BoxError, Hookgate, Route};
+use hookgate::testing::{Answer, Client, Envelope, Incoming, Message, Model, Policy, Received, Ruling};
+use hookgate::{BoxError, Route};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::scenario::LayerHost;
+use crate::hosts::{self, Gateway};
 pub(super) use crate::suite::{Host, Outcome};
 
 /// The session that the scripted server gives.
@@ -26,20 +19,8 @@ pub(super) struct At {
     pub(super) stream: bool,
 }
 
-type Script = Box<dyn Fn(usize, &Received) -> Answer + Send + Sync>;
-type Decide = Box<dyn Fn(&Envelope) -> Ruling + Send + Sync>;
-type MakeHook = Box<dyn Fn(&Policy) -> Hook>;
-
-/// A stage that is not set up yet.
-pub(super) struct Plan {
-    at: At,
-    script: Script,
-    decide: Decide,
-    hooks: Vec<MakeHook>,
-    upstream: Option<String>,
-    limits: Limits,
-    model: Option<Vec<Message>>,
-}
+/// A stage that is not set up yet, with the answers of a model that has a route, too.
+pub(super) type Plan = hosts::Plan<Vec<Message>>;
 
 /// Everything running. Dropping it ends everything.
 pub(super) struct Stage {
@@ -49,31 +30,13 @@ pub(super) struct Stage {
     pub(super) model_url: String,
     _model: Model,
     url: String,
-    running: Running,
-}
-
-enum Running {
-    /// The hosts are held so that they end with the stage.
-    Layer {
-        _hosts: [LayerHost; 2],
-        core: Hookgate,
-    },
-    Proxy(Proxy),
+    pub(super) gateway: Gateway,
 }
 
 impl At {
     /// A stage whose server answers as the closure says, with the handlers that see all of a call.
     pub(super) fn server(self, script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static) -> Plan {
-        let plan = Plan {
-            at: self,
-            script: Box::new(script),
-            decide: Box::new(|_| Ruling::pass()),
-            hooks: Vec::new(),
-            upstream: None,
-            limits: Limits::default(),
-            model: None,
-        };
-        ["PreToolUse", "PostToolUse", "PostToolUseFailure"].into_iter().fold(plan, Plan::hook)
+        Plan::new(self.host, Vec::new(), script).hooks(["PreToolUse", "PostToolUse", "PostToolUseFailure"])
     }
 
     /// A stage whose server knows of no tools, and answers calls as the closure says.
@@ -129,103 +92,30 @@ pub(super) fn call(id: impl Into<Value>, name: &str, arguments: Value) -> Value 
 }
 
 impl Plan {
-    /// One more handler, of that event.
-    pub(super) fn hook(mut self, event: &'static str) -> Self {
-        self.hooks.push(Box::new(move |policy| policy.hook(event)));
-        self
-    }
-
-    /// Only this handler.
-    pub(super) fn only(mut self, hook: impl Fn(&Policy) -> Hook + 'static) -> Self {
-        self.hooks = vec![Box::new(hook)];
-        self
-    }
-
-    /// And this handler.
-    pub(super) fn also(mut self, hook: impl Fn(&Policy) -> Hook + 'static) -> Self {
-        self.hooks.push(Box::new(hook));
-        self
-    }
-
-    /// No handler.
-    pub(super) fn no_hooks(mut self) -> Self {
-        self.hooks.clear();
-        self
-    }
-
     /// How the policy decides about calls; it passes everything otherwise.
-    pub(super) fn deciding(mut self, decide: impl Fn(&Envelope) -> Ruling + Send + Sync + 'static) -> Self {
-        self.decide = Box::new(move |asked| match asked.event() {
-            "PreToolUse" => decide(asked),
-            _ => Ruling::pass(),
-        });
-        self
+    pub(super) fn deciding(self, decide: impl Fn(&Envelope) -> Ruling + Send + Sync + 'static) -> Self {
+        self.policy_on("PreToolUse", decide)
     }
 
-    /// Sends calls to another place than the server.
-    pub(super) fn upstream(mut self, url: &str) -> Self {
-        self.upstream = Some(url.to_owned());
-        self
-    }
-
-    /// Has a route to a model, too, which gives these answers.
+    /// Has the model give these answers.
     pub(super) fn model<const N: usize>(mut self, answers: [Message; N]) -> Self {
-        self.model = Some(answers.into());
-        self
-    }
-
-    /// Changes limits.
-    pub(super) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
-        change(&mut self.limits);
+        self.own = answers.into();
         self
     }
 
     /// Starts everything.
     pub(super) async fn start(self) -> Result<Stage, BoxError> {
-        let server = Model::answering(self.script).await?;
-        let policy = Policy::start(self.decide).await?;
-        let hooks = document(self.hooks.iter().map(|make| make(&policy)));
-        let upstream = self.upstream.unwrap_or_else(|| server.url());
-        let model = Model::scripted(self.model.unwrap_or_default()).await?;
-        let (url, model_url, running) = match self.at.host {
+        let (cast, answers) = self.cast().await?;
+        let model = Model::scripted(answers).await?;
+        let (upstream, model_upstream) = (&cast.upstream, &model.url());
+        let gateway = match cast.host {
             Host::Layer => {
-                let hooks = HookSet::builder()
-                    .document("hooks.json", &hooks)
-                    .allowed_hosts(["127.0.0.1"])
-                    .allow_insecure_loopback(true)
-                    .build()?;
-                let core = Hookgate::builder().hooks(hooks).limits(self.limits);
-                let core = core.transport(Arc::new(HyperTransport::new())).build();
-                let host = LayerHost::start(&core, Route::mcp("tools", "files"), &upstream, None).await?;
-                let model = LayerHost::start(&core, Route::model("model"), &model.url(), None).await?;
-                (host.url(), model.url(), Running::Layer { _hosts: [host, model], core })
+                let tools = (Route::mcp("tools", "files"), &**upstream);
+                let model = (Route::model("model"), &**model_upstream);
+                Gateway::layer(cast.core()?.build(), [tools, model], None).await?
             }
-            Host::Proxy => {
-                let folder = tempfile::tempdir()?;
-                let file = folder.path().join("hookgate.toml");
-                std::fs::write(folder.path().join("hooks.json"), hooks)?;
-                std::fs::write(&file, configuration(&upstream, &model.url(), &self.limits))?;
-                let proxy = Proxy::start(Config::load(Some(&file), [])?)?;
-                let address = proxy.addresses().first().ok_or("the proxy has no address")?;
-                (format!("http://{address}/mcp/files"), format!("http://{address}/model"), Running::Proxy(proxy))
-            }
-        };
-        Ok(Stage { server, policy, model_url, _model: model, url, running })
-    }
-}
-
-fn configuration(upstream: &str, model: &str, limits: &Limits) -> String {
-    format!(
-        r#"
-[server]
-listen = ["127.0.0.1:0"]
-shutdown_grace = "1s"
-
-[hooks]
-documents = ["hooks.json"]
-allowed_hosts = ["127.0.0.1"]
-allow_insecure_loopback = true
-
+            Host::Proxy => Gateway::proxy(cast.config(&format!(
+                r#"
 [[routes]]
 name = "tools"
 kind = "mcp"
@@ -237,14 +127,13 @@ upstream = "{upstream}"
 name = "model"
 kind = "model"
 path_prefix = "/model"
-upstream = "{model}"
-
-[limits]
-max_request_bytes = {}
-max_gated_bytes = {}
-"#,
-        limits.max_request_bytes, limits.max_gated_bytes,
-    )
+upstream = "{model_upstream}"
+"#
+            ))?)?,
+        };
+        let (url, model_url) = (gateway.url(0, "/mcp/files"), gateway.url(1, "/model"));
+        Ok(Stage { server: cast.server, policy: cast.policy, model_url, _model: model, url, gateway })
+    }
 }
 
 /// The headers of a revision.
@@ -310,19 +199,6 @@ impl Stage {
     pub(super) fn methods(&self) -> Vec<String> {
         let requests = self.server.requests();
         requests.iter().map(|request| request.json()["method"].as_str().unwrap_or_default().to_owned()).collect()
-    }
-
-    /// The audit so far, as its JSON records.
-    pub(super) async fn audit(&self) -> Result<Vec<Value>, BoxError> {
-        let page = match &self.running {
-            Running::Layer { core, .. } => serde_json::to_value(core.audit().all(&Default::default()))?,
-            Running::Proxy(proxy) => {
-                let address = proxy.addresses().first().ok_or("the proxy has no address")?;
-                let answer = Client::new(&format!("http://{address}")).get("/hookgate/v1/audit").await?;
-                serde_json::from_slice(&answer.bytes().await?)?
-            }
-        };
-        Ok(page["items"].as_array().cloned().unwrap_or_default())
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) async fn a_denied_tool_is_refused_and_stays_declared(at: Setting) -> 
         assert!(result.to_string().contains("denied by the configuration"), "{result}");
         let tools = stage.request(1)["tools"].to_string();
         assert!(tools.contains("\"a\"") && tools.contains("mcp__files__b"), "{tools}");
-        let record = stage.audited("PreToolUse", "deny").await?;
+        let record = stage.gateway.audited("PreToolUse", "deny").await?;
         assert_eq!((&record["handlerId"], &record["sessionId"]), (&Value::Null, &json!(SESSION)));
     }
     Ok(())

@@ -238,14 +238,14 @@ pub(super) async fn a_policy_that_fails_closed_denies_and_is_named(at: Setting) 
     let messages = stage.messages(1);
     let reason = result_of(&messages[2], "toolu_1")["content"].to_string();
     assert!(reason.contains("policy-PreToolUse") && reason.contains("503"), "{reason}");
-    assert_eq!(stage.audited("PreToolUse", "failed_closed").await?["failure"], "status");
+    assert_eq!(stage.gateway.audited("PreToolUse", "failed_closed").await?["failure"], "status");
     Ok(())
 }
 
 pub(super) async fn a_policy_that_fails_open_allows(at: Setting) -> Outcome {
     let (stage, replies) = broken_policy(at, true).await?;
     assert_eq!(replies[0].calls().len(), 1);
-    assert_eq!(stage.audited("PreToolUse", "failed_open").await?["failure"], "status");
+    assert_eq!(stage.gateway.audited("PreToolUse", "failed_open").await?["failure"], "status");
     Ok(())
 }
 
@@ -265,7 +265,7 @@ pub(super) async fn the_first_denial_ends_the_dispatch(at: Setting) -> Outcome {
         .await?;
     stage.agent().prompt("Go.").await?;
     assert_eq!(stage.policy.asked().len(), 2);
-    let outcomes: Vec<_> = stage.audit().await?.iter().map(|record| record["outcome"].clone()).collect();
+    let outcomes: Vec<_> = stage.gateway.audit().await?.iter().map(|record| record["outcome"].clone()).collect();
     assert_eq!(outcomes, ["pass", "deny"]);
     Ok(())
 }

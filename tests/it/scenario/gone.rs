@@ -61,7 +61,7 @@ pub(super) async fn while_a_call_is_decided(at: Setting) -> Outcome {
     if at.stream {
         stage.model.abandoned(1).await;
     }
-    let record = stage.audited("PreToolUse", "cancelled").await?;
+    let record = stage.gateway.audited("PreToolUse", "cancelled").await?;
     assert_eq!(record["toolCallId"], "toolu_1");
     Ok(())
 }
@@ -79,7 +79,7 @@ pub(super) async fn while_a_prompt_is_decided(at: Setting) -> Outcome {
     stage.policy.at_least(1).await;
     client.abort();
     stage.policy.abandoned(1).await;
-    stage.audited("UserPromptSubmit", "cancelled").await?;
+    stage.gateway.audited("UserPromptSubmit", "cancelled").await?;
     assert!(stage.model.requests().is_empty());
     Ok(())
 }

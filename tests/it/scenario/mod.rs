@@ -11,7 +11,6 @@ mod fidelity;
 mod gone;
 mod history;
 mod joined;
-pub(crate) mod layer;
 mod mcp;
 mod modify;
 mod post;
@@ -26,7 +25,6 @@ mod surface;
 mod typed;
 mod undecidable;
 
-pub(crate) use layer::LayerHost;
 use stage::Setting;
 
 use crate::suite::Host;

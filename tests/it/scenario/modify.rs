@@ -32,7 +32,7 @@ pub(super) async fn arguments_are_replaced(at: Setting) -> Outcome {
     let messages = stage.messages(1);
     assert_eq!(parts(&messages[1], "tool_use")[0]["input"], json!({"p": "y", "n": 1.5}));
     assert_eq!(messages.len(), 3);
-    assert_eq!(stage.audited("PreToolUse", "modify").await?["toolName"], "a");
+    assert_eq!(stage.gateway.audited("PreToolUse", "modify").await?["toolName"], "a");
     Ok(())
 }
 
@@ -85,14 +85,14 @@ pub(super) async fn a_replacement_must_fit_the_schema(at: Setting) -> Outcome {
     assert!(replies[0].calls().is_empty());
     let messages = stage.messages(1);
     assert_eq!(result_of(&messages[2], "toolu_1")["is_error"], true);
-    assert_eq!(stage.audited("PreToolUse", "failed_closed").await?["failure"], "schema");
+    assert_eq!(stage.gateway.audited("PreToolUse", "failed_closed").await?["failure"], "schema");
     Ok(())
 }
 
 pub(super) async fn a_replacement_that_does_not_fit_is_not_used(at: Setting) -> Outcome {
     let (stage, replies) = unfit(at, true).await?;
     assert_eq!(replies[0].calls()[0].input, json!({"path": "x"}));
-    assert_eq!(stage.audited("PreToolUse", "failed_open").await?["failure"], "schema");
+    assert_eq!(stage.gateway.audited("PreToolUse", "failed_open").await?["failure"], "schema");
     Ok(())
 }
 

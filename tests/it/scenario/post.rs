@@ -90,6 +90,6 @@ pub(super) async fn observers_delay_nothing(at: Setting) -> Outcome {
     assert_eq!(replies[1].text(), "Done.");
     stage.policy.at_least_of("PostToolUse", 1).await;
     gate.open();
-    stage.audited("PostToolUse", "pass").await?;
+    stage.gateway.audited("PostToolUse", "pass").await?;
     Ok(())
 }

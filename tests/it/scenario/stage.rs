@@ -6,20 +6,15 @@ use std::time::Duration;
 use axum::Router;
 use bytes::Bytes;
 use hookgate::callback::{Settings, TmpHooks, TokenKey};
-use hookgate::config::Config;
 use hookgate::control::{ControlState, Metrics, Readiness, router};
-use hookgate::dispatch::HyperTransport;
-use hookgate::hooks::HookSet;
-use hookgate::host::pingora::Proxy;
-use hookgate::limits::Limits;
 use hookgate::store::MemoryStore;
-use hookgate::testing::{Agent, Answer, Client, Envelope, Hook, Message, Model, Policy, Received, Ruling, document};
-use hookgate::{BoxError, Hookgate, OnDeny, Route, Subagent};
+use hookgate::testing::{Agent, Answer, Client, Message, Model, Policy, Received};
+use hookgate::{BoxError, OnDeny, Route, Subagent};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::layer::LayerHost;
+use crate::hosts::{self, Cast, Gateway};
 pub(crate) use crate::suite::{Host, Outcome};
 
 /// The session of a stage's own agent.
@@ -32,24 +27,16 @@ pub(crate) struct Setting {
     pub(crate) stream: bool,
 }
 
-type Script = Box<dyn Fn(usize, &Received) -> Answer + Send + Sync>;
-type Decide = Box<dyn Fn(&Envelope) -> Ruling + Send + Sync>;
-type MakeHook = Box<dyn Fn(&Policy) -> Hook>;
-
 /// A stage that is not set up yet.
-pub(crate) struct Plan {
-    setting: Setting,
-    script: Script,
-    decide: Decide,
-    hooks: Vec<MakeHook>,
-    limits: Limits,
+pub(crate) type Plan = hosts::Plan<Own>;
+
+/// What the plans of this suite say of their own.
+pub(crate) struct Own {
+    stream: bool,
     on_deny: OnDeny,
     allow_uninspected: Vec<String>,
-    upstream: Option<String>,
     /// Callbacks are offered, and the end of a turn is held this many seconds.
     callbacks: Option<u64>,
-    /// Tools that are denied without asking anybody.
-    denied: Vec<&'static str>,
 }
 
 /// Where callbacks come in, as far as the model is told.
@@ -60,18 +47,10 @@ pub(crate) struct Stage {
     pub(crate) url: String,
     pub(crate) model: Model,
     pub(crate) policy: Policy,
+    pub(crate) gateway: Gateway,
     stream: bool,
-    running: Running,
-}
-
-enum Running {
-    /// Held so that it ends with the stage; the core has the audit.
-    Layer {
-        _host: LayerHost,
-        core: Hookgate,
-        control: Router,
-    },
-    Proxy(Proxy),
+    /// The control surface; the proxy has its own.
+    control: Option<Router>,
 }
 
 impl Setting {
@@ -86,173 +65,90 @@ impl Setting {
 
     /// A stage whose model answers as the closure says.
     pub(crate) fn answering(self, script: impl Fn(usize, &Received) -> Answer + Send + Sync + 'static) -> Plan {
-        Plan {
-            setting: self,
-            script: Box::new(script),
-            decide: Box::new(|_| Ruling::pass()),
-            hooks: Vec::new(),
-            limits: Limits::default(),
-            on_deny: OnDeny::Feedback,
-            allow_uninspected: Vec::new(),
-            upstream: None,
-            callbacks: None,
-            denied: Vec::new(),
-        }
+        let own =
+            Own { stream: self.stream, on_deny: OnDeny::Feedback, allow_uninspected: Vec::new(), callbacks: None };
+        Plan::new(self.host, own, script)
     }
 }
 
 impl Plan {
-    /// Handlers of these events, closed where that can be.
-    pub(crate) fn hooks<const N: usize>(mut self, events: [&'static str; N]) -> Self {
-        for event in events {
-            self = self.hook(move |policy| policy.hook(event));
-        }
-        self
-    }
-
-    /// A handler.
-    pub(crate) fn hook(mut self, hook: impl Fn(&Policy) -> Hook + 'static) -> Self {
-        self.hooks.push(Box::new(hook));
-        self
-    }
-
-    /// How the policy decides; it passes everything otherwise.
-    pub(crate) fn policy(mut self, decide: impl Fn(&Envelope) -> Ruling + Send + Sync + 'static) -> Self {
-        self.decide = Box::new(decide);
-        self
-    }
-
-    /// Changes limits.
-    pub(crate) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
-        change(&mut self.limits);
-        self
-    }
-
     /// An answer ends when all its calls are denied.
     pub(crate) fn on_deny_end(mut self) -> Self {
-        self.on_deny = OnDeny::End;
+        self.own.on_deny = OnDeny::End;
         self
     }
 
     /// Lets a path pass uninspected.
     pub(crate) fn allow_uninspected(mut self, path: &str) -> Self {
-        self.allow_uninspected.push(path.to_owned());
-        self
-    }
-
-    /// Sends traffic to another place than the model.
-    pub(crate) fn upstream(mut self, url: &str) -> Self {
-        self.upstream = Some(url.to_owned());
+        self.own.allow_uninspected.push(path.to_owned());
         self
     }
 
     /// Offers one-time callbacks, and holds the end of a turn so many seconds for them.
     pub(crate) fn callbacks(mut self, hold_stop_seconds: u64) -> Self {
-        self.callbacks = Some(hold_stop_seconds);
-        self
-    }
-
-    /// Denies a tool without asking anybody.
-    pub(crate) fn denied(mut self, tool: &'static str) -> Self {
-        self.denied.push(tool);
+        self.own.callbacks = Some(hold_stop_seconds);
         self
     }
 
     /// Starts everything.
-    pub(crate) async fn start(mut self) -> Result<Stage, BoxError> {
-        let script = std::mem::replace(&mut self.script, Box::new(|_, _| Answer::nothing()));
-        let decide = std::mem::replace(&mut self.decide, Box::new(|_| Ruling::pass()));
-        let model = Model::answering(script).await?;
-        let policy = Policy::start(decide).await?;
-        let hooks = document(self.hooks.iter().map(|make| make(&policy)));
-        let upstream = self.upstream.clone().unwrap_or_else(|| model.url());
-        let (url, running) = match self.setting.host {
-            Host::Layer => self.start_layer(&hooks, &upstream).await?,
-            Host::Proxy => self.start_proxy(&hooks, &upstream)?,
+    pub(crate) async fn start(self) -> Result<Stage, BoxError> {
+        let (cast, own) = self.cast().await?;
+        let (gateway, control) = match cast.host {
+            Host::Layer => own.start_layer(&cast).await?,
+            Host::Proxy => (Gateway::proxy(cast.config(&own.configuration(&cast.upstream))?)?, None),
         };
-        Ok(Stage { url, model, policy, stream: self.setting.stream, running })
+        let url = gateway.url(0, "/model");
+        Ok(Stage { url, model: cast.server, policy: cast.policy, gateway, stream: own.stream, control })
     }
+}
 
-    async fn start_layer(&self, hooks: &[u8], upstream: &str) -> Result<(String, Running), BoxError> {
-        let hooks = HookSet::builder()
-            .document("hooks.json", hooks)
-            .allowed_hosts(["127.0.0.1"])
-            .allow_insecure_loopback(true)
-            .deny_tools(self.denied.iter().copied())
-            .build()?;
-        let mut core = Hookgate::builder();
-        let mut tmp_hooks = None;
+impl Own {
+    async fn start_layer(&self, cast: &Cast) -> Result<(Gateway, Option<Router>), BoxError> {
+        let mut core = cast.core()?.subagents(vec![Subagent {
+            tool: "Agent".into(),
+            id: "/subagent_type".to_owned(),
+            prompt: "/prompt".to_owned(),
+        }]);
+        let offered = TmpHooks::new(
+            Settings::default().base_url(CALLBACKS)?,
+            Arc::new(MemoryStore::new()),
+            TokenKey::random(),
+            None,
+        );
         if let Some(seconds) = self.callbacks {
-            let settings = Settings::default().base_url(CALLBACKS)?;
-            let hooks = TmpHooks::new(settings, Arc::new(MemoryStore::new()), TokenKey::random(), None);
-            core = core.callbacks(hooks.clone(), Duration::from_secs(seconds));
-            tmp_hooks = Some(hooks);
+            core = core.callbacks(offered.clone(), Duration::from_secs(seconds));
         }
-        let core = core
-            .hooks(hooks)
-            .limits(self.limits.clone())
-            .transport(Arc::new(HyperTransport::new()))
-            .subagents(vec![Subagent {
-                tool: "Agent".into(),
-                id: "/subagent_type".to_owned(),
-                prompt: "/prompt".to_owned(),
-            }])
-            .build();
+        let core = core.build();
         let route = Route::model("model")
             .allow_uninspected(self.allow_uninspected.clone())
             .on_deny(self.on_deny)
-            .tmp_hooks(tmp_hooks.is_some());
+            .tmp_hooks(self.callbacks.is_some());
         let control = router(ControlState {
             core: core.clone(),
-            tmp_hooks: tmp_hooks.clone().unwrap_or_else(|| {
-                TmpHooks::new(Settings::default(), Arc::new(MemoryStore::new()), TokenKey::random(), None)
-            }),
+            tmp_hooks: offered.clone(),
             readiness: Readiness::new(),
             metrics: Metrics::detached(),
         });
-        let host = LayerHost::start(&core, route, upstream, tmp_hooks).await?;
-        Ok((host.url(), Running::Layer { _host: host, core, control }))
-    }
-
-    fn start_proxy(&self, hooks: &[u8], upstream: &str) -> Result<(String, Running), BoxError> {
-        let folder = tempfile::tempdir()?;
-        let file = folder.path().join("hookgate.toml");
-        std::fs::write(folder.path().join("hooks.json"), hooks)?;
-        std::fs::write(&file, self.configuration(upstream))?;
-        let proxy = Proxy::start(Config::load(Some(&file), [])?)?;
-        let address = proxy.addresses().first().ok_or("the proxy has no address")?;
-        Ok((format!("http://{address}/model"), Running::Proxy(proxy)))
+        let callbacks = self.callbacks.map(|_| offered);
+        Ok((Gateway::layer(core, [(route, &cast.upstream)], callbacks).await?, Some(control)))
     }
 
     fn configuration(&self, upstream: &str) -> String {
-        let limits = &self.limits;
         let on_deny = match self.on_deny {
             OnDeny::Feedback => "feedback",
             OnDeny::End => "end",
         };
-        let denied = json!(self.denied);
+        let allow_uninspected = json!(self.allow_uninspected);
         let (tmp_hooks, hold_stop) = (self.callbacks.is_some(), self.callbacks.unwrap_or(0));
-        let max_hold = format!("{}ms", limits.max_hold.as_millis());
         format!(
             r#"
-[server]
-listen = ["127.0.0.1:0"]
-shutdown_grace = "1s"
-
-[hooks]
-documents = ["hooks.json"]
-allowed_hosts = ["127.0.0.1"]
-allow_insecure_loopback = true
-max_stop_retries = {}
-max_deny_rounds = {}
-
 [[routes]]
 name = "model"
 kind = "model"
 path_prefix = "/model"
 upstream = "{upstream}"
 on_deny = "{on_deny}"
-allow_uninspected = {}
+allow_uninspected = {allow_uninspected}
 tmp_hooks = {tmp_hooks}
 
 [tmp_hooks]
@@ -261,28 +157,11 @@ base_url = "{CALLBACKS}"
 [delivery]
 hold_stop_seconds = {hold_stop}
 
-[tools]
-deny = {denied}
-
 [[subagents]]
 tool = "Agent"
 id = "/subagent_type"
 prompt = "/prompt"
-
-[limits]
-max_request_bytes = {}
-max_held_bytes = {}
-max_gated_bytes = {}
-keepalive_ms = {}
-max_hold = "{max_hold}"
-"#,
-            limits.max_stop_retries,
-            limits.max_deny_rounds,
-            json!(self.allow_uninspected),
-            limits.max_request_bytes,
-            limits.max_held_bytes,
-            limits.max_gated_bytes,
-            limits.keepalive.as_millis(),
+"#
         )
     }
 }
@@ -329,15 +208,15 @@ impl Stage {
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
             .header("x-hookgate-session", session);
-        let body = match &self.running {
-            Running::Layer { control, .. } => {
+        let body = match &self.control {
+            Some(control) => {
                 let answer = control.clone().oneshot(request.body(axum::body::Body::from(call))?).await?;
                 answer.into_body().collect().await?.to_bytes()
             }
-            Running::Proxy(proxy) => {
-                let address = proxy.addresses().first().ok_or("the proxy has no address")?;
+            None => {
                 let headers = [("accept", "application/json, text/event-stream"), ("x-hookgate-session", session)];
-                Client::new(&format!("http://{address}")).post("/hookgate/mcp", &headers, call).await?.bytes().await?
+                let client = Client::new(&self.gateway.url(0, ""));
+                client.post("/hookgate/mcp", &headers, call).await?.bytes().await?
             }
         };
         let answer = text(&body);
@@ -358,32 +237,6 @@ impl Stage {
     /// The body of a request that the model got.
     pub(crate) fn body(&self, number: usize) -> Bytes {
         self.model.requests().get(number).map(|request| request.body.clone()).unwrap_or_default()
-    }
-
-    /// The audit so far, as its JSON records.
-    pub(crate) async fn audit(&self) -> Result<Vec<Value>, BoxError> {
-        let page = match &self.running {
-            Running::Layer { core, .. } => serde_json::to_value(core.audit().all(&Default::default()))?,
-            Running::Proxy(proxy) => {
-                let address = proxy.addresses().first().ok_or("the proxy has no address")?;
-                let answer = Client::new(&format!("http://{address}")).get("/hookgate/v1/audit").await?;
-                serde_json::from_slice(&answer.bytes().await?)?
-            }
-        };
-        Ok(page["items"].as_array().cloned().unwrap_or_default())
-    }
-
-    /// Waits until the audit has a record of that event with that outcome.
-    pub(crate) async fn audited(&self, event: &str, outcome: &str) -> Result<Value, BoxError> {
-        loop {
-            let audit = self.audit().await?;
-            let found = audit.into_iter().find(|record| record["event"] == event && record["outcome"] == outcome);
-            if let Some(record) = found {
-                return Ok(record);
-            }
-            // Records are written behind the traffic, and there is no signal for them.
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
     }
 }
 

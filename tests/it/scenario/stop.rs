@@ -88,7 +88,7 @@ pub(super) async fn an_open_handler_that_never_agrees_is_capped(at: Setting) -> 
     assert_eq!(stage.model.requests().len(), 2);
     assert!(replies[0].complete);
     assert_eq!(replies[0].stop_reason(), "end_turn");
-    stage.audited("Stop", "capped").await?;
+    stage.gateway.audited("Stop", "capped").await?;
     Ok(())
 }
 
@@ -118,7 +118,7 @@ pub(super) async fn a_stop_handler_that_fails_closed_blocks(at: Setting) -> Outc
     assert!(!reply.complete);
     assert!(text(&reply.raw).contains("hook_blocked"));
     assert_eq!(stage.model.requests().len(), 1);
-    stage.audited("Stop", "failed_closed").await?;
+    stage.gateway.audited("Stop", "failed_closed").await?;
     Ok(())
 }
 
@@ -130,7 +130,7 @@ pub(super) async fn a_stop_handler_that_fails_open_lets_it_end(at: Setting) -> O
         .start()
         .await?;
     assert!(stage.agent().prompt("Do it.").await?[0].complete);
-    stage.audited("Stop", "failed_open").await?;
+    stage.gateway.audited("Stop", "failed_open").await?;
     Ok(())
 }
 

@@ -189,7 +189,7 @@ pub(super) async fn a_slow_handler_has_failed(at: Setting) -> Outcome {
     let stage = plan.policy(gated(&[("a", gate.clone())])).start().await?;
     let reply = stage.agent().request_for("Go.").await?;
     assert!(reply.calls().is_empty());
-    assert_eq!(stage.audited("PreToolUse", "failed_closed").await?["failure"], "timeout");
+    assert_eq!(stage.gateway.audited("PreToolUse", "failed_closed").await?["failure"], "timeout");
     gate.open();
     Ok(())
 }

@@ -33,7 +33,7 @@ pub(super) async fn duplicate_keys_are_not_allowed(at: Setting) -> Outcome {
         assert!(reply.calls().is_empty());
         assert!(stage.policy.asked().is_empty(), "nobody is asked about what two readers read differently");
         assert_eq!(result_of(&stage.messages(1)[2], "toolu_1")["is_error"], true);
-        stage.audited("PreToolUse", "malformed_input").await?;
+        stage.gateway.audited("PreToolUse", "malformed_input").await?;
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ pub(super) async fn a_truncated_call_is_withheld(at: Setting) -> Outcome {
         assert_eq!(reply.stop_reason(), "max_tokens");
         assert!(stage.policy.asked().is_empty());
         assert_eq!(stage.model.requests().len(), 1);
-        stage.audited("PreToolUse", "truncated").await?;
+        stage.gateway.audited("PreToolUse", "truncated").await?;
     }
     Ok(())
 }
@@ -110,7 +110,7 @@ pub(super) async fn an_input_too_large_to_judge_is_not_allowed(at: Setting) -> O
     let (stage, reply) = turn(at, Message::new("msg_1").tool("toolu_1", "a", &input), closed).await?;
     assert!(reply.calls().is_empty());
     assert!(stage.policy.asked().is_empty());
-    assert_eq!(stage.audited("PreToolUse", "failed_closed").await?["failure"], "too_large_input");
+    assert_eq!(stage.gateway.audited("PreToolUse", "failed_closed").await?["failure"], "too_large_input");
     Ok(())
 }
 

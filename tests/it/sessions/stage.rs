@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tower::{Layer as _, service_fn};
 
 use crate::config_support::Folder;
-use crate::scenario::layer::forward;
+use crate::hosts::forward;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Host {
