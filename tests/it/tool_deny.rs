@@ -1,13 +1,11 @@
 //! `[tools] deny` on routes to MCP servers, against both hosts: what is denied is not listed, and is not there to be called.
 
-use hookgate::config::Config;
-use hookgate::hooks::HookSet;
-use hookgate::host::pingora::Proxy;
 use hookgate::testing::{Answer, Client, Model, Received};
-use hookgate::{BoxError, Hookgate, Route};
+use hookgate::{BoxError, Route};
 use serde_json::{Value, json};
 
-use crate::hosts::LayerHost;
+use crate::hosts::{Gateway, Plan};
+use crate::suite::Host;
 
 const LIST: &str =
     r#"{"tools": [{"name": "read", "inputSchema": {"type": "object"}},  {"name": "wipe"}, {"name": "write"}]}"#;
@@ -28,43 +26,28 @@ fn answer(request: &Received) -> Answer {
 struct Stage {
     server: Model,
     client: Client,
-    audit: Box<dyn Fn() -> Vec<Value>>,
-    _running: Running,
+    gateway: Gateway,
 }
 
-#[expect(dead_code, reason = "held so that it ends with the stage")]
-enum Running {
-    Layer(LayerHost),
-    Proxy(Proxy),
-}
-
-async fn layer(denied: &[&str]) -> Result<Stage, BoxError> {
-    let server = Model::answering(|_, request| answer(request)).await?;
-    let hooks = HookSet::builder().deny_tools(denied.iter().copied()).build()?;
-    let core = Hookgate::builder().hooks(hooks).build();
-    let host = LayerHost::start(&core, Route::mcp("tools", "files"), &server.url(), None).await?;
-    let client = Client::new(&host.url());
-    let audit = move || {
-        let page = serde_json::to_value(core.audit().all(&Default::default())).unwrap();
-        page["items"].as_array().unwrap().clone()
+/// The server behind a hookgate that denies these tools.
+async fn denying(host: Host, denied: &[&'static str]) -> Result<Stage, BoxError> {
+    let plan = Plan::new(host, (), |_, request| answer(request));
+    let (cast, ()) = denied.iter().fold(plan, |plan, tool| plan.denied(tool)).cast().await?;
+    let upstream = &cast.upstream;
+    let gateway = match host {
+        Host::Layer => Gateway::layer(cast.core()?.build(), [(Route::mcp("tools", "files"), upstream)], None).await?,
+        Host::Proxy => Gateway::proxy(cast.config(&format!(
+            r#"
+[[routes]]
+name = "tools"
+kind = "mcp"
+server = "files"
+path_prefix = "/"
+upstream = "{upstream}"
+"#
+        ))?)?,
     };
-    Ok(Stage { server, client, audit: Box::new(audit), _running: Running::Layer(host) })
-}
-
-async fn proxy(denied: &[&str]) -> Result<Stage, BoxError> {
-    let server = Model::answering(|_, request| answer(request)).await?;
-    let folder = tempfile::tempdir()?;
-    let file = folder.path().join("hookgate.toml");
-    let text = format!(
-        "[server]\nlisten = [\"127.0.0.1:0\"]\n[tools]\ndeny = {}\n[[routes]]\nname = \"tools\"\nkind = \"mcp\"\n\
-         server = \"files\"\npath_prefix = \"/\"\nupstream = \"{}\"\n",
-        json!(denied),
-        server.url()
-    );
-    std::fs::write(&file, text)?;
-    let proxy = Proxy::start(Config::load(Some(&file), [])?)?;
-    let client = Client::new(&format!("http://{}", proxy.addresses()[0]));
-    Ok(Stage { server, client, audit: Box::new(Vec::new), _running: Running::Proxy(proxy) })
+    Ok(Stage { server: cast.server, client: Client::new(&gateway.url(0, "")), gateway })
 }
 
 impl Stage {
@@ -123,7 +106,7 @@ async fn denied_tools_are_not_there(stage: Stage) -> Result<(), BoxError> {
     let told = stage.ask("/", r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"wipe"}}"#).await?;
     assert!(told.0 == 400 && told.1.contains("needs an id") && stage.server.requests().is_empty(), "{told:?}");
     assert!(stage.call("read").await?.1.contains("content"));
-    for record in (stage.audit)() {
+    for record in stage.gateway.audit().await? {
         assert_eq!((&record["outcome"], &record["plane"]), (&json!("deny"), &json!("tool")), "{record}");
         assert_eq!(record["handlerId"], Value::Null);
     }
@@ -132,28 +115,28 @@ async fn denied_tools_are_not_there(stage: Stage) -> Result<(), BoxError> {
 
 #[tokio::test]
 async fn the_layer_hides_what_is_denied() -> Result<(), BoxError> {
-    denied_tools_are_hidden(layer(&["wipe", "mcp__files__write", "mcp__other__read"]).await?).await
+    denied_tools_are_hidden(denying(Host::Layer, &["wipe", "mcp__files__write", "mcp__other__read"]).await?).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_proxy_hides_what_is_denied() -> Result<(), BoxError> {
-    denied_tools_are_hidden(proxy(&["wipe", "mcp__files__write", "mcp__other__read"]).await?).await
+    denied_tools_are_hidden(denying(Host::Proxy, &["wipe", "mcp__files__write", "mcp__other__read"]).await?).await
 }
 
 #[tokio::test]
 async fn the_layer_has_nothing_to_call_that_is_denied() -> Result<(), BoxError> {
-    let stage = layer(&["wipe", "mcp__files__write"]).await?;
+    let stage = denying(Host::Layer, &["wipe", "mcp__files__write"]).await?;
     denied_tools_are_not_there(stage).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_proxy_has_nothing_to_call_that_is_denied() -> Result<(), BoxError> {
-    denied_tools_are_not_there(proxy(&["wipe", "mcp__files__write"]).await?).await
+    denied_tools_are_not_there(denying(Host::Proxy, &["wipe", "mcp__files__write"]).await?).await
 }
 
 #[tokio::test]
 async fn what_is_not_denied_is_listed_as_it_came() -> Result<(), BoxError> {
-    let stage = layer(&["mcp__other__wipe"]).await?;
+    let stage = denying(Host::Layer, &["mcp__other__wipe"]).await?;
     assert_eq!(stage.list("/").await?, format!(r#"{{"jsonrpc":"2.0","id":7,"result":{LIST}}}"#));
     Ok(())
 }

@@ -10,7 +10,8 @@ use hookgate::config::Config;
 use hookgate::host::pingora::Proxy;
 use hookgate::testing::Client;
 use hookgate::{BoxError, Hookgate, Route};
-pub(crate) use layer::{LayerHost, forward};
+use layer::LayerHost;
+pub(crate) use layer::forward;
 pub(crate) use plan::{Cast, Plan};
 use serde_json::Value;
 
