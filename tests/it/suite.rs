@@ -1,5 +1,5 @@
 //! One suite of scenarios for both hosts. A scenario is an async function of a setting; the lists make each of them a test
-//! for each host and each kind of answer, and run it with a time limit that only a hang reaches.
+//! for each host and, where that matters, each kind of answer, and run it with a time limit that only a hang reaches.
 
 use std::future::Future;
 use std::time::Duration;
@@ -21,26 +21,35 @@ pub(crate) enum Host {
 /// No scenario takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a scenario.
-pub(crate) fn play(scenario: impl Future<Output = Outcome>) {
+/// Runs a scenario, and gives what it gives.
+pub(crate) fn play<T>(scenario: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    match runtime.block_on(async { tokio::time::timeout(PATIENCE, scenario).await }) {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => panic!("{error}"),
-        Err(_) => panic!("the scenario hangs"),
-    }
+    let played = runtime.block_on(async { tokio::time::timeout(PATIENCE, scenario).await });
+    played.unwrap_or_else(|_| panic!("the scenario hangs"))
 }
 
-/// Makes the tests of one setting, in a module two levels below that of the scenarios.
+/// Makes the tests of one setting, in a module below one that sees the scenarios.
 macro_rules! tests {
     ($setting:expr, $($file:ident: $($name:ident),+;)+) => {
         $($(
             #[test]
-            fn $name() {
-                use super::super::*;
-                crate::suite::play($file::$name($setting));
+            fn $name() -> impl std::process::Termination {
+                use super::*;
+                crate::suite::play($file::$name($setting))
             }
         )+)+
+    };
+}
+
+/// Makes the tests of both hosts from scenarios for which the host is all of the setting.
+macro_rules! on_both_hosts {
+    ($($all:tt)+) => {
+        mod layer_host {
+            tests!(Host::Layer, $($all)+);
+        }
+        mod proxy_host {
+            tests!(Host::Proxy, $($all)+);
+        }
     };
 }
 
@@ -49,6 +58,8 @@ macro_rules! tests {
 macro_rules! suite {
     (both { $($both:tt)+ } streamed { $($streamed:tt)+ }) => {
         mod layer_host {
+            use super::*;
+
             mod streamed {
                 tests!(Setting { host: Host::Layer, stream: true }, $($both)+ $($streamed)+);
             }
@@ -57,6 +68,8 @@ macro_rules! suite {
             }
         }
         mod proxy_host {
+            use super::*;
+
             mod streamed {
                 tests!(Setting { host: Host::Proxy, stream: true }, $($both)+ $($streamed)+);
             }

@@ -21,6 +21,8 @@ macro_rules! agents {
     };
     (@host $module:ident $host:ident { $($all:tt)+ } { $($once:tt)+ }) => {
         mod $module {
+            use super::*;
+
             mod rpc_0_3 {
                 tests!(At { host: Host::$host, dialect: Dialect::Rpc03, stream: false }, $($all)+);
             }

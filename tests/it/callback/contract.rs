@@ -98,7 +98,7 @@ pub(crate) async fn other_forms_of_the_path_reach_nothing(host: Host) {
         format!("/api/tmp-hooks/{}", token.to_uppercase()),
         format!("/api/tmp-hooks/%{:02x}{}", token.as_bytes()[0], &token[1..]),
     ];
-    if host == Host::Pingora {
+    if host == Host::Proxy {
         // On the proxy everything near the prefix is hookgate's; an axum router answers these itself.
         paths.push("/api/tmp-hooks".to_owned());
         paths.push("/api/tmp-hooks/".to_owned());

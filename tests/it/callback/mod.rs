@@ -1,6 +1,6 @@
 //! One-time callbacks over sockets, on both hosts.
 //!
-//! A test is an async function of a [`Host`](stage::Host); the list below makes each of them a test for each host.
+//! A test is an async function of a [`Host`]; the list below makes each of them a test for each host.
 
 mod body;
 mod contract;
@@ -15,39 +15,7 @@ mod rest;
 mod secrets;
 mod stage;
 
-use std::future::Future;
-
-use stage::Host;
-
-use crate::pingora_kit::within;
-
-fn play<F: Future<Output = ()>>(host: Host, test: impl FnOnce(Host) -> F) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(within("the test", test(host)));
-}
-
-macro_rules! tests {
-    ($host:expr, $($file:ident: $($name:ident),+;)+) => {
-        $($(
-            #[test]
-            fn $name() {
-                use super::*;
-                play($host, $file::$name);
-            }
-        )+)+
-    };
-}
-
-macro_rules! on_both_hosts {
-    ($($all:tt)+) => {
-        mod layer_host {
-            tests!(Host::Layer, $($all)+);
-        }
-        mod pingora_host {
-            tests!(Host::Pingora, $($all)+);
-        }
-    };
-}
+use crate::suite::Host;
 
 on_both_hosts! {
     contract:

@@ -17,14 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::config_support::Folder;
 use crate::pingora_kit::{Message, Upstream, Wire, json, within};
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Host {
-    /// The service, beside others in an axum router.
-    Layer,
-    /// The proxy.
-    Pingora,
-}
+pub(crate) use crate::suite::Host;
 
 pub(crate) struct Stage {
     pub(crate) address: SocketAddr,
@@ -67,7 +60,7 @@ impl Stage {
         };
         let config = Folder::with(&text).load(environment).unwrap_or_else(|errors| panic!("{errors}"));
         match host {
-            Host::Pingora => {
+            Host::Proxy => {
                 let proxy = tokio::task::spawn_blocking(|| Proxy::start(config).unwrap()).await.unwrap();
                 let (address, hooks) = (proxy.addresses()[0], proxy.tmp_hooks().clone());
                 Stage { address, hooks, upstream, proxy: Some(proxy), _server: JoinSet::new() }

@@ -5,21 +5,9 @@ mod find;
 mod results;
 mod stage;
 
-use crate::suite::{Host, play};
+use crate::suite::Host;
 
-/// Makes a test for each host.
-macro_rules! tests {
-    ($($file:ident: $($name:ident),+;)+) => {
-        mod layer {
-            $($(#[test] fn $name() { super::play(super::$file::$name(super::Host::Layer)); })+)+
-        }
-        mod proxy {
-            $($(#[test] fn $name() { super::play(super::$file::$name(super::Host::Proxy)); })+)+
-        }
-    };
-}
-
-tests! {
+on_both_hosts! {
     decide:
         a_call_is_judged_by_path_query_and_body,
         a_denied_call_is_not_forwarded,

@@ -1,6 +1,6 @@
 //! Sessions and their background tasks over sockets, on both hosts.
 //!
-//! A test is an async function of a [`Host`](stage::Host); the list below makes each of them a test for each host.
+//! A test is an async function of a [`Host`]; the list below makes each of them a test for each host.
 
 mod auth;
 mod context;
@@ -12,41 +12,7 @@ mod stage;
 mod tasks;
 mod traffic;
 
-use std::future::Future;
-
-use stage::{Host, Outcome};
-
-use crate::pingora_kit::within;
-
-fn play<F: Future<Output = Outcome>>(host: Host, test: impl FnOnce(Host) -> F) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    if let Err(error) = runtime.block_on(within("the test", test(host))) {
-        panic!("{error}");
-    }
-}
-
-macro_rules! tests {
-    ($host:expr, $($file:ident: $($name:ident),+;)+) => {
-        $($(
-            #[test]
-            fn $name() {
-                use super::*;
-                play($host, $file::$name);
-            }
-        )+)+
-    };
-}
-
-macro_rules! on_both_hosts {
-    ($($all:tt)+) => {
-        mod layer_host {
-            tests!(Host::Layer, $($all)+);
-        }
-        mod pingora_host {
-            tests!(Host::Pingora, $($all)+);
-        }
-    };
-}
+use crate::suite::Host;
 
 on_both_hosts! {
     records:

@@ -7,14 +7,12 @@ use axum::Router;
 use axum::error_handling::HandleError;
 use bytes::Bytes;
 use hookgate::callback::{Settings, TmpHooks, TokenKey};
-use hookgate::config::Config;
 use hookgate::control::{ControlState, Metrics, Readiness, router};
-use hookgate::dispatch::HyperTransport;
-use hookgate::hooks::HookSet;
 use hookgate::host::pingora::Proxy;
+use hookgate::limits::Limits;
 use hookgate::store::MemoryStore;
 use hookgate::testing::{Agent, Client, Envelope, Hook, Message, Model, Policy, Ruling, document};
-use hookgate::{Body, BoxError, HookLayer, Hookgate, Route};
+use hookgate::{Body, BoxError, HookLayer, Route};
 use http::{Method, StatusCode};
 use hyper_util::client::legacy::Client as Hyper;
 use hyper_util::rt::TokioExecutor;
@@ -23,19 +21,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tower::{Layer as _, service_fn};
 
-use crate::config_support::Folder;
-use crate::hosts::forward;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Host {
-    /// A service of one's own: an axum router with the layer and the control surface.
-    Layer,
-    /// The proxy.
-    Pingora,
-}
-
-/// What a test gives.
-pub(crate) type Outcome = Result<(), BoxError>;
+use crate::hosts::{Cast, forward};
+pub(crate) use crate::suite::{Host, Outcome};
 
 /// Everything running. Dropping it ends everything.
 pub(crate) struct Stage {
@@ -67,18 +54,20 @@ impl Stage {
     }
 
     pub(crate) async fn start(host: Host, policy: Policy, hooks: &[Hook], model: Model) -> Result<Stage, BoxError> {
-        let document = document(hooks.iter().cloned());
+        let hooks = document(hooks.iter().cloned());
+        let (upstream, limits, denied) = (model.url(), Limits::default(), Vec::new());
+        let cast = Cast { host, server: model, policy, upstream, hooks, limits, denied };
         let (mut server, mut proxy) = (JoinSet::new(), None);
         let (address, hooks) = match host {
             Host::Layer => {
-                let (app, hooks) = service(&document, &model.url())?;
+                let (app, hooks) = service(&cast)?;
                 let listener = TcpListener::bind("127.0.0.1:0").await?;
                 let address = listener.local_addr()?;
                 server.spawn(async move { axum::serve(listener, app).await.unwrap() });
                 (address, hooks)
             }
-            Host::Pingora => {
-                let config = config(&document, &model.url());
+            Host::Proxy => {
+                let config = cast.config(&configuration(&cast.upstream))?;
                 let started = tokio::task::spawn_blocking(|| Proxy::start(config)).await??;
                 let parts = (started.addresses()[0], started.tmp_hooks().clone());
                 proxy = Some(started);
@@ -86,7 +75,7 @@ impl Stage {
             }
         };
         let url = format!("http://{address}");
-        Ok(Stage { url, model, policy, hooks, _proxy: proxy, _server: server })
+        Ok(Stage { url, model: cast.server, policy: cast.policy, hooks, _proxy: proxy, _server: server })
     }
 
     /// An agent in that session.
@@ -206,20 +195,11 @@ pub(crate) async fn says_its_number() -> Result<Model, BoxError> {
 }
 
 /// A service as a user of the library makes it.
-fn service(document: &[u8], upstream: &str) -> Result<(Router, TmpHooks), BoxError> {
-    let hooks = HookSet::builder()
-        .document("hooks.json", document)
-        .allowed_hosts(["127.0.0.1"])
-        .allow_insecure_loopback(true)
-        .build()?;
+fn service(cast: &Cast) -> Result<(Router, TmpHooks), BoxError> {
     let settings = Settings::default().base_url(BASE_URL)?;
     let tmp_hooks = TmpHooks::new(settings, Arc::new(MemoryStore::new()), TokenKey::random(), None);
-    let core = Hookgate::builder()
-        .hooks(hooks)
-        .transport(Arc::new(HyperTransport::new()))
-        .callbacks(tmp_hooks.clone(), Duration::ZERO)
-        .build();
-    let upstream: http::Uri = upstream.parse()?;
+    let core = cast.core()?.callbacks(tmp_hooks.clone(), Duration::ZERO).build();
+    let upstream: http::Uri = cast.upstream.parse()?;
     let authority = upstream.authority().cloned().ok_or("an upstream without an authority")?;
     let client = Hyper::builder(TokioExecutor::new()).build_http::<Body>();
     let forward = service_fn(move |request| forward(client.clone(), authority.clone(), request));
@@ -237,18 +217,9 @@ fn service(document: &[u8], upstream: &str) -> Result<(Router, TmpHooks), BoxErr
 }
 
 /// The same as a configuration.
-fn config(document: &[u8], upstream: &str) -> Config {
-    let folder = Folder::with(&format!(
+fn configuration(upstream: &str) -> String {
+    format!(
         r#"
-[server]
-listen = ["127.0.0.1:0"]
-shutdown_grace = "1s"
-
-[hooks]
-documents = ["hooks.json"]
-allowed_hosts = ["127.0.0.1"]
-allow_insecure_loopback = true
-
 [[routes]]
 name = "model"
 kind = "model"
@@ -265,7 +236,5 @@ upstream = "{upstream}"
 [tmp_hooks]
 base_url = "{BASE_URL}"
 "#
-    ));
-    folder.file("hooks.json", &String::from_utf8_lossy(document));
-    folder.load(&[]).unwrap_or_else(|errors| panic!("{errors}"))
+    )
 }
