@@ -51,7 +51,7 @@ bench: setup
 # Real clients with a model that is scripted: agent programs from npm and the SDK of `make test-python`. Not a part of
 # `make test`: what it installs takes 530 MB. `make test-clients ARGS="-k terminal"` runs some of them.
 test-clients: setup $(VENV)/ready $(CLIENTS)/node_modules/ready $(VENV)/terminals-ready
-	$(CARGO) build --all-features --bin hookgate
+	$(CARGO) build --all-features --bin hookgate --test it --example mcp_fixture
 	$(PYTEST) -rsx tests/python $(CLIENTS) $(ARGS)
 
 $(VENV)/terminals-ready: $(VENV)/ready $(CLIENTS)/requirements.txt

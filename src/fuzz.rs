@@ -15,6 +15,7 @@ use crate::wire::anthropic::{StreamEvent, parse, read_event};
 use crate::wire::json::{Cursor, Edits, find_duplicate, parse_tree, pointer};
 use crate::wire::protocol::Protocol;
 use crate::wire::sse::Splitter;
+use crate::wire::{a2a, http_tool, jsonrpc, mcp};
 
 /// What one reader takes for JSON, the others do too, and nothing but the edited spans changes.
 pub fn json(data: &[u8]) {
@@ -190,6 +191,56 @@ pub fn document(data: &[u8]) {
     }
 }
 
+/// Of a call of an MCP tool nothing but the arguments is replaced, a list without its tools has none, and what is added to a
+/// result leaves it a result. Every message of agents and of plain HTTP is read or refused.
+pub fn tools(data: &[u8]) {
+    let text = Bytes::copy_from_slice(data);
+    let messages = match jsonrpc::read(&text) {
+        Ok(jsonrpc::Payload::One(message)) => vec![message],
+        Ok(jsonrpc::Payload::Batch(messages)) => messages,
+        Err(_) => Vec::new(),
+    };
+    for message in &messages {
+        let edited = match &message.kind {
+            jsonrpc::Kind::Request { params: Some(params), .. } => {
+                let Ok(call) = mcp::CallParams::read(&text, *params) else { continue };
+                let mut edits = Edits::default();
+                call.replace_input(&Bytes::from_static(b"{\"replaced\":1}"), &mut edits);
+                let edited = edits.apply(&text).to_bytes();
+                let input = &b"{\"replaced\":1}"[..];
+                assert!(memchr::memmem::find(&edited, input).is_some());
+                assert!(edited.len() <= text.len() + "\"arguments\":,".len() + input.len());
+                edited
+            }
+            jsonrpc::Kind::Result(span) => {
+                let mut edits = Edits::default();
+                if let Ok(list) = mcp::ToolList::read(&text, *span) {
+                    list.hide(|_| true, &mut edits);
+                }
+                let edited = edits.apply(&text).to_bytes();
+                if let Ok(jsonrpc::Payload::One(jsonrpc::Envelope { kind: jsonrpc::Kind::Result(span), .. })) =
+                    jsonrpc::read(&edited)
+                {
+                    assert!(
+                        mcp::ToolList::read(&edited, span).is_ok_and(|list| list.tools.is_empty()) || edited == text
+                    );
+                }
+                let mut edits = Edits::default();
+                mcp::add_text(&text, *span, "added", &mut edits);
+                let _ = mcp::read_answer(span.of(&text));
+                edits.apply(&text).to_bytes()
+            }
+            _ => continue,
+        };
+        assert!(jsonrpc::read(&edited).is_ok(), "{}", String::from_utf8_lossy(&edited));
+    }
+    let _ = a2a::read_answer(data);
+    let _ = a2a::failure(data);
+    if let Ok(path) = std::str::from_utf8(data) {
+        let _ = http_tool::PlainPath::read(path);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
@@ -200,6 +251,9 @@ mod tests {
     const STREAM: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"model\":\"x\",\"usage\":{\"input_tokens\":1}}}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"n\",\"input\":{}}}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":1}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
     const REQUEST: &str = r#"{"model":"m","tools":[{"name":"a"},{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"tool","name":"w"},"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"a","input":{"x":[1,{"y":null}]}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r\n\n<system-reminder>\nThe user sent a new message while you were working:\nb\n</system-reminder>"},{"type":"text","text":"c"},{"type":"text","text":"d"}]}]}"#;
     const DOCUMENT: &str = r#"{"version":1,"hooks":{"PreToolUse":[{"id":"a","type":"http","url":"https://hooks.example.com/p","matcher":["x"],"timeoutMs":10,"failureMode":"closed"}]}}"#;
+
+    const CALL: &str = r#" {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"a","arguments":{"x":[1,{"y":null}]},"_meta":{"k":"v"},"requestState":"s"}}"#;
+    const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","inputSchema":{}}, {"name":"b"}],"content":[{"type":"text","text":"x"}],"isError":false,"task":{"taskId":"t"}}}"#;
 
     /// Bytes near to an example, behind one byte that chooses.
     fn near(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
@@ -244,6 +298,12 @@ mod tests {
         #[test]
         fn answer_laws(data in near(STREAM)) {
             answer(&data);
+        }
+
+        #[test]
+        fn tool_laws(call in near(CALL), result in near(RESULT)) {
+            tools(&call[1..]);
+            tools(&result[1..]);
         }
 
         #[test]

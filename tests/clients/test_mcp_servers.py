@@ -7,6 +7,7 @@ import subprocess
 
 import inspector_cli
 import pytest
+from claude import Claude
 from conversation import plays, results
 from gateway import hook
 from inspector_cli import MODULES, Inspector, node
@@ -34,17 +35,18 @@ def decide(asked: dict) -> dict:
 
 
 class Guarded:
-    def __init__(self, folder: pathlib.Path, opened):
+    def __init__(self, folder: pathlib.Path, opened, config: str = ""):
+        """`config` stands before the routes."""
         folder.mkdir(exist_ok=True)
         self.server = opened(McpServer())
         self.policy = opened(policy(decide))
         url = self.policy.url.replace("localhost", "127.0.0.1") + "/hooks"
         hooks = {event: [hook(f"policy-{event}", url)] for event in EVENTS}
-        self.gateway = opened(McpGateway(folder, self.server, hooks))
+        self.gateway = opened(McpGateway(folder, self.server, hooks, config=config))
 
-    def asked(self) -> list[dict]:
+    def asked(self, event: str = "PreToolUse") -> list[dict]:
         envelopes = [json.loads(body) for _, _, body in self.policy.requests]
-        return [envelope for envelope in envelopes if envelope["event"] == "PreToolUse"]
+        return [envelope for envelope in envelopes if envelope["event"] == event]
 
     def arrived(self) -> list[tuple[str, dict]]:
         return [(call["name"], call["arguments"]) for call in self.server.calls()]
@@ -138,3 +140,34 @@ def test_claude_code_uses_a_server_behind_hookgate(each_setup, tmp_path, opened)
         map(str, [("echo", {"text": "open"}), ("echo", {"text": "rewritten"}), ("test_error_handling", {})])
     )
     assert {asked["detail"]["server"] for asked in guarded.asked()} == {SERVER}
+
+
+def test_a_call_that_claude_code_makes_is_one_on_both_routes(tmp_path, opened):
+    """The model's answers and the tools come through the same hookgate: who was asked there is not asked here."""
+    echo = f"mcp__{SERVER}__echo"
+    calls = {"toolu_1": "open", "toolu_2": "open", "toolu_3": "secret", "toolu_4": "rewrite"}
+    made = [(id, echo, json.dumps({"text": text})) for id, text in calls.items()]
+    model = opened(plays(Message("msg_1", "On it.", *made), Message("msg_2", "Done."))(None))
+    route = f"""
+            [[routes]]
+            name = "anthropic"
+            kind = "model"
+            path_prefix = "/anthropic"
+            upstream = "{model.url}"
+    """
+    guarded = Guarded(tmp_path / "mcp", opened, route)
+    claude = opened(Claude(tmp_path, f"{guarded.gateway.origin}/anthropic"))
+    servers = {"mcpServers": {SERVER: {"type": "http", "url": guarded.gateway.url}}}
+    run = claude.ask("Try them.", "--mcp-config", json.dumps(servers), "--strict-mcp-config", tools=echo)
+    assert run.code == 0 and run.text == "Done.", run.err
+    assert sorted(call["text"] for _, call in guarded.arrived()) == ["open", "open", "rewritten"]
+
+    before = {asked["toolCallId"]: asked for asked in guarded.asked()}
+    assert len(guarded.asked()) == 4 and set(before) == set(calls)
+    assert {asked["plane"] for asked in before.values()} == {"model"}
+    after = {told["toolCallId"]: told for told in guarded.asked("PostToolUse")}
+    assert len(guarded.asked("PostToolUse")) == 3 and set(after) == set(calls) - {"toolu_3"}
+    assert {told["plane"] for told in after.values()} == {"tool"}
+    for id, told in after.items():
+        assert (told["sessionId"], told["turnId"]) == (before[id]["sessionId"], before[id]["turnId"])
+    assert not guarded.asked("PostToolUseFailure")

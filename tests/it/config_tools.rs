@@ -92,6 +92,23 @@ fn denied_tools_outlive_a_reload_of_the_documents() {
 }
 
 #[test]
+fn streams_that_wait_may_be_silent_for_longer() {
+    for (kind, keys, seconds) in [
+        ("model", "", 300),
+        ("passthrough", "", 300),
+        ("mcp", "", 86_400),
+        ("a2a", "", 86_400),
+        ("mcp", "idle_timeout = \"5s\"", 5),
+    ] {
+        let route = format!(
+            "[[routes]]\nname = \"r\"\nkind = {kind:?}\npath_prefix = \"/r\"\nupstream = \"http://127.0.0.1:9\"\n{keys}"
+        );
+        let config = Folder::with(&route).load(&[]).unwrap();
+        assert_eq!(config.routes[0].idle_timeout.as_secs(), seconds, "{kind}");
+    }
+}
+
+#[test]
 fn a_public_origin_is_one() {
     let mcp = |keys: &str| {
         format!(

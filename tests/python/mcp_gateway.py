@@ -54,8 +54,14 @@ class McpGateway(Proxy):
     """A proxy with routes to both faces of the server."""
 
     def __init__(
-        self, folder: pathlib.Path, server: McpServer, hooks: dict | None = None, authority: Authority | None = None
+        self,
+        folder: pathlib.Path,
+        server: McpServer,
+        hooks: dict | None = None,
+        authority: Authority | None = None,
+        config: str = "",
     ):
+        """`config` stands before the routes."""
         # The same paths as directly, so that what is told of them can be compared.
         routes = "".join(
             f"""
@@ -68,7 +74,7 @@ class McpGateway(Proxy):
             """
             for name in ("mcp", "json")
         )
-        super().__init__(folder, routes, hooks or {}, authority)
+        super().__init__(folder, config + routes, hooks or {}, authority)
         host = "localhost" if authority else "127.0.0.1"
         self.url = f"{self.origin.replace('localhost', host)}/mcp"
         self.json_url = self.url.removesuffix("/mcp") + "/json"

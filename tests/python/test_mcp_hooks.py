@@ -8,6 +8,7 @@ import httpx2
 import pytest
 import servers
 from gateway import PATIENCE, hook
+from mcp.shared.exceptions import MCPError
 from mcp_agent import Agent
 from mcp_gateway import SERVER, McpGateway, McpServer
 from test_mcp_transparency import LEGACY, MODERN, MODERN_HEADERS, MODERN_META, each_face, each_mode
@@ -291,3 +292,30 @@ def test_a_session_begins_and_ends(guarded):
     test.run(LEGACY, use)
     (begun,), (ended,) = test.soon("SessionStart"), test.soon("SessionEnd")
     assert begun["sessionId"] == ended["sessionId"] == test.told("PreToolUse")[0]["sessionId"]
+
+
+@each_face
+def test_a_tool_that_is_denied_for_good_is_not_there(tmp_path, opened, mode, face):
+    """Not even a handler that lets it pass brings it back."""
+    server = opened(McpServer())
+    policy = opened(servers.policy(passes))
+    hooks = {"PreToolUse": [hook("policy", policy.url.replace("localhost", "127.0.0.1") + "/hooks")]}
+    config = f"""
+            [tools]
+            deny = ["mcp__{SERVER}__echo"]
+    """
+    gateway = opened(McpGateway(tmp_path, server, hooks, config=config))
+
+    async def use(client):
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        said = []
+        for name in ("echo", "no_such_tool"):
+            with pytest.raises(MCPError) as refused:
+                await client.call_tool(name, {"text": "x"})
+            said.append((refused.value.error.code, str(refused.value).replace(name, "TOOL")))
+        return tools, said
+
+    tools, (denied, unknown) = Agent(f"{gateway.url[: -len('mcp')]}{face}", mode).run(use)
+    assert "echo" not in tools and "greet" in tools
+    assert denied[0] == unknown[0]
+    assert [call["name"] for call in server.calls()] == ["no_such_tool"]

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
@@ -11,6 +12,11 @@ use crate::config::error::Problems;
 use crate::config::keys::{Root, Route};
 use crate::config::model::{RouteConfig, Scheme};
 use crate::{HttpTools, OnDeny, Route as CoreRoute, RouteKind};
+
+/// The longest silence within an answer where a route says none: models and tools that say nothing for so long are gone.
+const ANSWER_SILENCE: Duration = Duration::from_secs(300);
+/// The same where streams wait for what may happen: MCP's subscriptions, the tasks of agents. It is the most that a route can say.
+const STREAM_SILENCE: Duration = Duration::from_secs(86_400);
 
 /// Paths that the control surface answers.
 pub(super) const CONTROL_PATHS: [&str; 5] = ["/hookgate", "/api/sessions", "/healthz", "/readyz", "/metrics"];
@@ -91,7 +97,10 @@ fn resolve_one(
         upstreams,
         connect_timeout: route.connect_timeout,
         first_byte_timeout: route.first_byte_timeout,
-        idle_timeout: route.idle_timeout,
+        idle_timeout: route.idle_timeout.unwrap_or(match route.kind {
+            RouteKind::Mcp | RouteKind::A2a => STREAM_SILENCE,
+            _ => ANSWER_SILENCE,
+        }),
         check_interval: route.check_interval,
         ca_file: route.ca_file.as_ref().and_then(|path| around.folder.certificates(path, problems)),
         client_cert: route.client_cert.as_ref().and_then(|files| around.folder.tls(files, problems)),

@@ -140,8 +140,9 @@ section! {
         connect_timeout: Duration [1..=300_000] = "5s",
         /// The longest time until the upstream's answer begins.
         first_byte_timeout: Duration [1..=86_400_000] = "10m",
-        /// The longest silence within an answer.
-        idle_timeout: Duration [1..=86_400_000] = "5m",
+        /// The longest silence within an answer. Without it 5m, and 24h on routes of the kinds "mcp" and "a2a", where a stream
+        /// waits for what may happen.
+        idle_timeout: Option<Duration> [1..=86_400_000],
         /// How often each of several servers is connected to, to see whether it is there; one that is not is taken last.
         check_interval: Duration [100..=86_400_000] = "5s",
         /// Trust the certificates in this PEM file instead of the system's.

@@ -118,7 +118,9 @@ pub(super) fn bounded(id: &str) -> Arc<str> {
 
 impl Exchange {
     async fn send(self, text: &Bytes, sent: Bytes, send: &Send, stream: bool) -> Response<Body> {
-        let delegates = send.task.is_none();
+        // A task that hookgate did not see begin is nothing that anybody allowed.
+        let known = |task: &String| self.plane.core.inner.a2a.knows(&key(self.plane.base(), b"task", task));
+        let delegates = !send.task.as_ref().is_some_and(known);
         let mut edits = Edits::default();
         if delegates {
             match start::decide(&self.plane, send).await {

@@ -76,6 +76,11 @@ impl State {
         true
     }
 
+    /// Whether a task was seen.
+    pub(super) fn knows(&self, task: &Digest) -> bool {
+        self.maps().tasks.get(task).is_some()
+    }
+
     /// A task has ended. Of several who see it, one is told what it was.
     pub(super) fn end(&self, task: Digest) -> Ended {
         match self.maps().tasks.put(task, Progress::Over) {
@@ -158,7 +163,9 @@ mod tests {
     fn a_task_begins_once_and_ends_once() {
         let state = State::default();
         let task = Digest::of(b"t");
+        assert!(!state.knows(&task));
         assert!(state.begin(task, occasion) && !state.begin(task, occasion));
+        assert!(state.knows(&task));
         assert_eq!(state.end(task), Ended::Known(Arc::new(occasion())));
         assert_eq!((state.end(task), state.end_known(task)), (Ended::Before, Ended::Before));
         assert!(!state.begin(task, occasion));

@@ -84,17 +84,25 @@ pub(super) async fn context_follows_the_prompt(at: At) -> Outcome {
 }
 
 pub(super) async fn a_continuation_is_not_asked_about(at: At) -> Outcome {
-    let stage = at.telling([at.dialect.task("t-1", "working", "")]).deciding(|_| Ruling::deny("no")).start().await?;
+    let stage = at.telling([at.dialect.task("t-1", "working", "")]);
+    let stage = stage.deciding(|asked| match asked.detail()["prompt"] == "Make tea." {
+        true => Ruling::pass(),
+        false => Ruling::deny("no"),
+    });
+    let stage = stage.start().await?;
+    stage.text(&at.ask("Make tea.")).await?;
     for task in [json!({"taskId": "t-1"}), json!({"task_id": "t-1", "contextId": "c-1"})] {
         let request = at.ask_with(json!([at.dialect.text("Go on.")]), task);
         stage.text(&request).await?;
         assert_eq!(String::from_utf8_lossy(&stage.agent.requests().last().unwrap().body), request.body);
     }
-    assert!(stage.policy.asked_of("SubagentStart").is_empty());
-    // An empty name is none.
-    let asked = stage.send(&at.ask_with(json!([at.dialect.text("Go on.")]), json!({"taskId": ""}))).await?;
-    assert_eq!(at.dialect.reply(&answer(asked).await?)?.0, "no");
-    assert_eq!(stage.agent.requests().len(), 2);
+    assert_eq!(stage.policy.asked_of("SubagentStart").len(), 1);
+    // An empty name is none, and a task that hookgate did not see begin is nothing that anybody allowed.
+    for task in ["", "t-2"] {
+        let asked = stage.send(&at.ask_with(json!([at.dialect.text("Go on.")]), json!({"taskId": task}))).await?;
+        assert_eq!(at.dialect.reply(&answer(asked).await?)?.0, "no");
+    }
+    assert_eq!(stage.agent.requests().len(), 3);
     Ok(())
 }
 
