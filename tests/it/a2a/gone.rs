@@ -79,9 +79,7 @@ pub(super) async fn a_client_that_leaves_while_a_policy_thinks_asks_no_agent(at:
     }
     stage.policy.abandoned(1).await;
     gate.open();
-    while stage.gateway.audit().await?.first().is_none_or(|record| record["outcome"] != "cancelled") {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    stage.gateway.audited("SubagentStart", "cancelled").await?;
     assert!(stage.agent.requests().is_empty());
     Ok(())
 }
