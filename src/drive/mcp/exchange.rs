@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use super::calls::Ruling;
 use super::state::Pending;
 use super::watcher::{Asked, Watcher};
-use super::{answer, forward, list, refusal};
+use super::{answer, forward, refusal};
 use crate::Body;
 use crate::drive::core::Hookgate;
 use crate::drive::decode;
@@ -37,8 +37,8 @@ pub(super) struct Exchange {
     pub(super) session: Option<Digest>,
     /// Names the server and the client, as far as its tools may depend on it.
     pub(super) client: Digest,
-    /// What a modern request says of itself beside its parameters.
-    pub(super) meta: Option<String>,
+    /// The parameters of the one message that the body holds.
+    pub(super) params: Option<Bytes>,
 }
 
 /// Runs an exchange.
@@ -58,7 +58,8 @@ pub(in crate::drive) async fn run(
     };
     let text = text.unwrap_or_default();
     let plane = plane(core, route, &head, &head.headers, &text, payload.as_ref().ok().and_then(Option::as_ref));
-    let received = head.clone();
+    // The session that begins is named by what hookgate takes out of the request, too.
+    let received = payload.as_ref().is_ok_and(|payload| payload.as_ref().is_some_and(begins)).then(|| head.clone());
     strip(&mut head.headers);
     head.headers.remove(header::EXPECT);
     let session = head.headers.get(SESSION);
@@ -72,7 +73,7 @@ pub(in crate::drive) async fn run(
         route: route.clone(),
         upstream,
         revision: Revision::of(&head.headers),
-        meta: payload.as_ref().ok().and_then(|payload| list::meta(&text, payload.as_ref()?)),
+        params: payload.as_ref().ok().and_then(|payload| params(&text, payload.as_ref()?)),
         server,
         session: session.map(|session| keyed(&plane, route, Some(session))),
         client: client.finish(),
@@ -80,7 +81,7 @@ pub(in crate::drive) async fn run(
         head,
     };
     match payload {
-        Ok(Some(payload)) => exchange.post(&text, &sent, payload, &received).await,
+        Ok(Some(payload)) => exchange.post(&text, &sent, payload, received).await,
         Ok(None) => exchange.without_message(sent).await,
         Err(why) if core.gates() => {
             let code = if matches!(why, Malformed::Json(_)) { PARSE_ERROR } else { INVALID_REQUEST };
@@ -130,7 +131,14 @@ impl Exchange {
         response
     }
 
-    async fn post(self, text: &Bytes, sent: &Bytes, payload: Payload, received: &request::Parts) -> Response<Body> {
+    /// `received` is the head as it came, where a session may begin.
+    async fn post(
+        mut self,
+        text: &Bytes,
+        sent: &Bytes,
+        payload: Payload,
+        received: Option<request::Parts>,
+    ) -> Response<Body> {
         let (messages, is_batch) = match payload {
             Payload::One(message) => (vec![message], false),
             Payload::Batch(messages) => (messages, true),
@@ -153,24 +161,22 @@ impl Exchange {
             asked.extend(question);
             mirrors.extend(mirrored);
         }
-        let mut head = self.head.clone();
         for mirror in mirrors {
             match mirror.value {
-                Some(value) => drop(head.headers.insert(mirror.name, value)),
-                None => drop(head.headers.remove(mirror.name)),
+                Some(value) => drop(self.head.headers.insert(mirror.name, value)),
+                None => drop(self.head.headers.remove(mirror.name)),
             }
         }
         let reads = !asked.is_empty() || self.session.is_some();
         let request = match edits.is_empty() {
-            true => outgoing::request(&head, sent.clone().into(), reads, false),
-            false => outgoing::request(&head, edits.apply(text), reads, true),
+            true => outgoing::request(&self.head, sent.clone().into(), reads, false),
+            false => outgoing::request(&self.head, edits.apply(text), reads, true),
         };
-        let begins = asked.iter().any(|question| matches!(question, Asked::Initialize));
         let watcher = Watcher::new(&self, asked);
         let (core, route) = (self.plane.core.clone(), self.route.clone());
         let response = forward::run(self, request, watcher).await;
-        if begins && response.status().is_success() {
-            begin_session(&core, &route, received, response.headers());
+        if let Some(received) = received.filter(|_| response.status().is_success()) {
+            begin_session(&core, &route, &received, response.headers());
         }
         response
     }
@@ -207,6 +213,25 @@ impl Exchange {
         let id = crate::drive::results::string_at(params?.of(text), "/taskId")?;
         let key = task_key(self.server, &id);
         Some((key, self.plane.core.inner.mcp.task(&key)?))
+    }
+}
+
+/// Whether a session may begin.
+fn begins(payload: &Payload) -> bool {
+    let begins = |message: &Envelope| matches!(&message.kind, Kind::Request { method, .. } if method == "initialize");
+    match payload {
+        Payload::One(message) => begins(message),
+        Payload::Batch(messages) => messages.iter().any(begins),
+    }
+}
+
+/// The parameters of the one message that a body holds.
+fn params(text: &Bytes, payload: &Payload) -> Option<Bytes> {
+    match payload {
+        Payload::One(Envelope { kind: Kind::Request { params: Some(params), .. }, .. }) => {
+            Some(text.slice(params.start..params.end))
+        }
+        _ => None,
     }
 }
 

@@ -65,7 +65,9 @@ impl Exchange {
         if let Some(cursor) = cursor {
             params = format!("\"cursor\":{}", quote(cursor));
         }
-        if let Some(meta) = &self.meta {
+        // What a modern request says of itself is said again.
+        let meta = self.params.as_ref().and_then(|params| Some((pointer(params, "/_meta").ok()??, params)));
+        if let Some(meta) = meta.and_then(|(meta, params)| std::str::from_utf8(meta.of(params)).ok()) {
             let comma = if params.is_empty() { "" } else { "," };
             params = format!("{params}{comma}\"_meta\":{meta}");
         }
@@ -108,11 +110,4 @@ fn list_in(message: &[u8]) -> Option<ToolList> {
         }
         _ => None,
     }
-}
-
-/// What a modern request says of itself beside its parameters, to be said again.
-pub(super) fn meta(text: &[u8], payload: &Payload) -> Option<String> {
-    let Payload::One(Envelope { kind: Kind::Request { params: Some(params), .. }, .. }) = payload else { return None };
-    let meta = pointer(params.of(text), "/_meta").ok()??;
-    String::from_utf8(meta.of(params.of(text)).to_vec()).ok()
 }
