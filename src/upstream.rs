@@ -3,6 +3,7 @@
 use std::fmt;
 
 use futures_util::future::BoxFuture;
+use http::StatusCode;
 
 use crate::body::Body;
 
@@ -56,6 +57,14 @@ impl UpstreamError {
     /// An error of that kind. `message` must be fit for the client: see [`UpstreamError`].
     pub fn new(kind: UpstreamErrorKind, message: impl Into<String>) -> Self {
         UpstreamError { kind, message: message.into() }
+    }
+
+    /// The status of an answer that stands for the missing one.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self.kind {
+            UpstreamErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        }
     }
 
     /// What kind of failure it is.

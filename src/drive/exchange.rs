@@ -15,7 +15,7 @@ use crate::Body;
 use crate::hooks::{Detail, Event, HookSet, Occasion, Plane};
 use crate::id::{Digest, Hasher, Tenant, random_id};
 use crate::ledger::{Anchors, DeclaredTool, Lineage, Thread, View, rewrite};
-use crate::upstream::{Upstream, UpstreamError, UpstreamErrorKind};
+use crate::upstream::{Upstream, UpstreamError};
 use crate::wire::client::ClientIdentity;
 use crate::wire::conversation::Conversation;
 use crate::wire::json::Edits;
@@ -114,11 +114,8 @@ async fn unreadable(
 
 /// The answer when the upstream gave none, in the protocol's own shape.
 pub(super) fn unreachable_upstream(protocol: Protocol, failure: &UpstreamError) -> Response<Body> {
-    let status = match failure.kind() {
-        UpstreamErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-        _ => StatusCode::BAD_GATEWAY,
-    };
-    let mut response = error(protocol, status, &format!("hookgate got no answer from the upstream: {failure}"));
+    let mut response =
+        error(protocol, failure.status(), &format!("hookgate got no answer from the upstream: {failure}"));
     // The upstream may be back in a moment: the client's own way with retries is right.
     response.headers_mut().remove("x-should-retry");
     response.extensions_mut().insert(NoAnswer);

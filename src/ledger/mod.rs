@@ -24,4 +24,4 @@ pub(crate) use spoken::{Prompt, Spoken};
 pub(crate) use store::{DeclaredTool, Ledger, Lineage, View};
 pub use tasks::TaskStatus;
 pub(crate) use tasks::{Beginning, Ending, Task};
-pub(crate) use thread::{Attempt, Thread};
+pub(crate) use thread::{Attempt, Thread, bounded};

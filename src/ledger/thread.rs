@@ -35,7 +35,7 @@ const RETRY_WINDOW: Duration = Duration::from_secs(600);
 const SAME_PROMPT_WINDOW: Duration = Duration::from_secs(120);
 
 /// A cache that grows as it is used: most threads need a few entries, and `LruCache::new` reserves room for all.
-pub(super) fn bounded<K: std::hash::Hash + Eq, V>(most: NonZeroUsize) -> LruCache<K, V> {
+pub(crate) fn bounded<K: std::hash::Hash + Eq, V>(most: NonZeroUsize) -> LruCache<K, V> {
     let mut cache = LruCache::unbounded();
     cache.resize(most);
     cache

@@ -8,11 +8,9 @@ use super::watcher::Watcher;
 use crate::Body;
 use crate::drive::exchange::NoAnswer;
 use crate::drive::tool::watch;
-use crate::upstream::{UpstreamError, UpstreamErrorKind};
+use crate::upstream::UpstreamError;
 use crate::wire::a2a::Binding;
-
-/// The agent failed, or hookgate could not reach it.
-const INTERNAL_ERROR: i32 = -32603;
+use crate::wire::jsonrpc::INTERNAL_ERROR;
 
 /// Calls the agent.
 pub(super) async fn run(exchange: Exchange, request: Request<Body>, mut watcher: Watcher) -> Response<Body> {
@@ -39,12 +37,8 @@ pub(super) async fn run(exchange: Exchange, request: Request<Body>, mut watcher:
 
 /// The answer when the agent gave none.
 pub(super) fn unreachable(binding: Binding, id: Option<&[u8]>, failure: &UpstreamError) -> Response<Body> {
-    let status = match failure.kind() {
-        UpstreamErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-        _ => StatusCode::BAD_GATEWAY,
-    };
     let message = format!("hookgate got no answer from the agent: {failure}");
-    let mut response = refusal(binding, status, id, INTERNAL_ERROR, &message);
+    let mut response = refusal(binding, failure.status(), id, INTERNAL_ERROR, &message);
     response.extensions_mut().insert(NoAnswer);
     response
 }

@@ -1,6 +1,5 @@
 //! What is remembered of agents and their tasks.
 
-use std::hash::Hash;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,6 +7,7 @@ use lru::LruCache;
 
 use crate::hooks::Occasion;
 use crate::id::{Digest, Hasher};
+use crate::ledger::bounded;
 
 /// Tasks that are remembered, ended ones included, so that their end is told once. The least recently seen goes first.
 const TASKS: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
@@ -51,13 +51,6 @@ impl Default for State {
     fn default() -> Self {
         State { maps: Mutex::new(Maps { tasks: bounded(TASKS), contexts: bounded(CONTEXTS), agents: bounded(AGENTS) }) }
     }
-}
-
-/// A cache that grows as it is used.
-fn bounded<K: Hash + Eq, V>(most: NonZeroUsize) -> LruCache<K, V> {
-    let mut cache = LruCache::unbounded();
-    cache.resize(most);
-    cache
 }
 
 impl State {

@@ -94,8 +94,7 @@ impl Told {
     }
 
     fn fail(self, why: &str) {
-        let error = format!("{{\"message\":{}}}", quote(why));
-        self.plane.tell(&self.call, Outcome::Failed(error.into()), true);
+        self.plane.tell(&self.call, Outcome::failed(why), true);
     }
 
     fn end(self) {

@@ -18,9 +18,8 @@ use crate::drive::tool::{Outcome, ToolCall, ToolPlane, ToolVerdict};
 use crate::drive::{decode, outgoing};
 use crate::hooks::{Event, FailureKind};
 use crate::id::random_id;
-use crate::upstream::{Upstream, UpstreamErrorKind};
+use crate::upstream::Upstream;
 use crate::wire::http_tool::{Content, changes, input, read_body};
-use crate::wire::json::quote;
 
 /// Runs an exchange.
 pub(in crate::drive) async fn run(
@@ -102,14 +101,9 @@ async fn forward(
         Ok(response) => response,
         Err(failure) => {
             if observed {
-                let error = format!("{{\"message\":{}}}", quote(&format!("the tool gave no answer: {failure}")));
-                plane.tell(&call, Outcome::Failed(error.into()), true);
+                plane.tell(&call, Outcome::failed(&format!("the tool gave no answer: {failure}")), true);
             }
-            let status = match failure.kind() {
-                UpstreamErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-                _ => StatusCode::BAD_GATEWAY,
-            };
-            let mut response = refusal(status, &format!("hookgate got no answer from the tool: {failure}"));
+            let mut response = refusal(failure.status(), &format!("hookgate got no answer from the tool: {failure}"));
             response.extensions_mut().insert(NoAnswer);
             response
         }

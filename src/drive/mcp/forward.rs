@@ -16,11 +16,8 @@ use crate::Body;
 use crate::drive::core::Hookgate;
 use crate::drive::exchange::NoAnswer;
 use crate::drive::tool::watch;
-use crate::upstream::UpstreamErrorKind;
+use crate::wire::jsonrpc::INTERNAL_ERROR;
 use crate::wire::mcp::Revision;
-
-/// The server failed, or hookgate could not reach it.
-const INTERNAL_ERROR: i32 = -32603;
 
 /// Calls the server. In legacy revisions a client that goes away has not given its calls up: they go on, and what comes of
 /// them is told.
@@ -38,12 +35,8 @@ async fn call(exchange: Exchange, request: Request<Body>, mut watcher: Watcher) 
         Ok(response) => response,
         Err(failure) => {
             watcher.fail(&format!("the tool server gave no answer: {failure}"));
-            let status = match failure.kind() {
-                UpstreamErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-                _ => StatusCode::BAD_GATEWAY,
-            };
             let message = format!("hookgate got no answer from the tool server: {failure}");
-            let mut response = refusal(status, id, INTERNAL_ERROR, &message);
+            let mut response = refusal(failure.status(), id, INTERNAL_ERROR, &message);
             response.extensions_mut().insert(NoAnswer);
             return response;
         }

@@ -1,7 +1,6 @@
 //! What is remembered between the requests of MCP clients.
 
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::drive::tool::ToolCall;
 use crate::hooks::Occasion;
 use crate::id::{Digest, SessionKey};
+use crate::ledger::bounded;
 
 /// How many calls, tasks, rounds and sessions are remembered, of each; the least recently used goes first.
 const ENTRIES: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
@@ -53,13 +53,6 @@ struct Maps {
     rounds: LruCache<Digest, Arc<Pending>>,
     sessions: LruCache<Digest, ()>,
     lists: LruCache<Digest, Arc<Schemas>>,
-}
-
-/// A cache that grows as it is used.
-fn bounded<K: Hash + Eq, V>(most: NonZeroUsize) -> LruCache<K, V> {
-    let mut cache = LruCache::unbounded();
-    cache.resize(most);
-    cache
 }
 
 impl Default for State {

@@ -13,7 +13,7 @@ use super::state::Pending;
 use crate::drive::correlation::AtTool;
 use crate::drive::tool::{Outcome, ToolPlane, Watch};
 use crate::id::Digest;
-use crate::wire::json::{Edits, Span, pointer, quote};
+use crate::wire::json::{Edits, Span, pointer};
 use crate::wire::jsonrpc::{Envelope, Kind, Payload, read};
 use crate::wire::mcp::{Revision, ToolAnswer, ToolList, add_text, read_answer};
 
@@ -92,11 +92,11 @@ impl Watcher {
 
     /// There is no answer, and there will be none.
     pub(super) fn fail(&mut self, why: &str) {
-        let error = Bytes::from(format!("{{\"message\":{}}}", quote(why)));
+        let failed = Outcome::failed(why);
         for asked in std::mem::take(&mut self.asked) {
             if let Asked::Call { id, pending } = asked {
                 self.forget(&id);
-                self.tell(&pending, Outcome::Failed(error.clone()));
+                self.tell(&pending, failed.clone());
             }
         }
     }

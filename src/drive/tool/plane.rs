@@ -16,6 +16,7 @@ use crate::intercept::call::judgeable;
 use crate::intercept::context::mark;
 use crate::time::Timestamp;
 use crate::wire::client::ClientIdentity;
+use crate::wire::json::quote;
 use crate::wire::trace::TraceParent;
 
 /// What all events of one exchange have in common.
@@ -56,6 +57,13 @@ pub(in crate::drive) enum Outcome {
     Done(Bytes),
     /// Its failure, as JSON text.
     Failed(Bytes),
+}
+
+impl Outcome {
+    /// A failure that no tool told.
+    pub(in crate::drive) fn failed(why: &str) -> Self {
+        Outcome::Failed(format!("{{\"message\":{}}}", quote(why)).into())
+    }
 }
 
 impl ToolPlane {

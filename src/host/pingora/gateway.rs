@@ -25,7 +25,6 @@ use super::upstream::RouteUpstream;
 use super::upstream::headers::{HeaderCase, Place};
 use super::{control, driven, framing, respond, upgrade};
 use crate::problem::problem;
-use crate::upstream::UpstreamErrorKind;
 use crate::{Hookgate, Plan, Route, RouteKind};
 
 /// The longest time that a client may take to accept a piece of an answer.
@@ -372,10 +371,7 @@ impl Gateway {
             return status;
         }
         let (status, detail) = match (&failure, error.esource()) {
-            (Some(failure), _) if failure.kind() == UpstreamErrorKind::Timeout => {
-                (StatusCode::GATEWAY_TIMEOUT, failure.to_string())
-            }
-            (Some(failure), _) => (StatusCode::BAD_GATEWAY, failure.to_string()),
+            (Some(failure), _) => (failure.status(), failure.to_string()),
             (None, ErrorSource::Upstream) => {
                 (StatusCode::BAD_GATEWAY, "the exchange with the upstream failed".to_owned())
             }

@@ -9,7 +9,7 @@ use super::upstream::RouteUpstream;
 use super::upstream::headers::Place;
 use crate::body::Body;
 use crate::problem::problem;
-use crate::upstream::{Upstream as _, UpstreamErrorKind};
+use crate::upstream::Upstream as _;
 use crate::wire::mcp::{PROTECTED_RESOURCE, with_metadata_at, with_resource};
 
 /// The largest metadata, in bytes.
@@ -132,13 +132,7 @@ async fn ask(upstream: &RouteUpstream, head: &request::Parts, rest: &str, place:
     request.extensions_mut().insert(place);
     match upstream.call(request).await {
         Ok(response) => response,
-        Err(failure) => {
-            let status = match failure.kind() {
-                UpstreamErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-                _ => StatusCode::BAD_GATEWAY,
-            };
-            problem(status, &failure.to_string())
-        }
+        Err(failure) => problem(failure.status(), &failure.to_string()),
     }
 }
 

@@ -16,3 +16,5 @@ pub const INVALID_REQUEST: i32 = -32600;
 pub const METHOD_NOT_FOUND: i32 = -32601;
 /// The method cannot be called with these parameters.
 pub const INVALID_PARAMS: i32 = -32602;
+/// The server failed, or hookgate could not reach it.
+pub const INTERNAL_ERROR: i32 = -32603;
