@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response, request};
+use pingora::prelude::timeout;
 use pingora::proxy::Session;
 use pingora::{Error, ErrorType, Result};
 
@@ -70,7 +71,7 @@ async fn read_body(
     }
     let mut body = BytesMut::with_capacity(declared.unwrap_or(0).min(MAX_FIRST_BUFFER) as usize);
     loop {
-        let read = tokio::time::timeout(BODY_SILENCE, session.as_downstream_mut().read_request_body()).await;
+        let read = timeout(BODY_SILENCE, session.as_downstream_mut().read_request_body()).await;
         match read {
             Ok(Ok(Some(data))) if data.len() > limit - body.len() => return Ok(Err(inspection.too_large(None))),
             Ok(Ok(Some(data))) => body.extend_from_slice(&data),

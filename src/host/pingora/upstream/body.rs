@@ -23,9 +23,10 @@ pub(super) struct AnswerBody {
     upstream: Arc<str>,
     left: Option<u64>,
     idle: Duration,
-    silence: Pin<Box<Sleep>>,
-    /// `silence` was started for the read under way.
-    waiting: bool,
+    /// Wakes when the silence may be too long. It is not set anew for each piece: when it wakes too early, it is set again.
+    silence: Option<Pin<Box<Sleep>>>,
+    /// Since when the read under way has waited.
+    waiting_since: Option<Instant>,
 }
 
 impl AnswerBody {
@@ -36,24 +37,33 @@ impl AnswerBody {
             upstream,
             left: length,
             idle,
-            silence: Box::pin(tokio::time::sleep(idle)),
-            waiting: false,
+            silence: None,
+            waiting_since: None,
         }
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<Read>> {
         let Some(reading) = &mut self.reading else { return Poll::Ready(None) };
         if let Poll::Ready(read) = reading.poll(cx) {
-            self.waiting = false;
+            self.waiting_since = None;
             return Poll::Ready(Some(read));
         }
-        if !self.waiting {
-            self.waiting = true;
-            let now = Instant::now();
-            self.silence.as_mut().reset(now.checked_add(self.idle).unwrap_or(now));
-        }
-        ready!(self.silence.as_mut().poll(cx));
+        ready!(self.poll_silence(cx));
         Poll::Ready(Some(Read::Failed(Error::explain(ErrorType::ReadTimedout, "within the answer"))))
+    }
+
+    /// Ready when the read under way has waited too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let since = *self.waiting_since.get_or_insert_with(Instant::now);
+        let silence = self.silence.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.idle)));
+        loop {
+            ready!(silence.as_mut().poll(cx));
+            let left = self.idle.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                return Poll::Ready(());
+            }
+            silence.set(tokio::time::sleep(left));
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use pingora::prelude::timeout;
 use pingora::protocols::http::client::HttpSession;
 use pingora::{Error, ErrorType, Result};
 
@@ -48,7 +49,7 @@ pub(super) async fn send(
     if answered {
         return Ok(());
     }
-    match tokio::time::timeout(times.first_byte, read_head(session, switches)).await {
+    match timeout(times.first_byte, read_head(session, switches)).await {
         Ok(read) => read,
         Err(_) => Error::e_explain(ErrorType::ReadTimedout, "no answer yet"),
     }
