@@ -19,6 +19,7 @@ use super::ServeError;
 use super::gateway::Gateway;
 use super::setup::{Setup, Site};
 use super::tls::Certificate;
+use super::upstream::idle::MAX_IDLE;
 use crate::callback::TmpHooks;
 use crate::config::Config;
 use crate::control::Metrics;
@@ -31,8 +32,6 @@ const CLIENT_KEEPALIVE: (Duration, Duration, usize) = (Duration::from_secs(60), 
 const TLS_READ_AHEAD: usize = 16 << 10;
 /// What is still running after the grace is waited for this long while it is torn down.
 const TEAR_DOWN: Duration = Duration::from_secs(1);
-/// Idle connections to upstreams, in all.
-const POOL_SIZE: usize = 512;
 
 /// How the proxy is told to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +62,7 @@ impl Server {
     /// Checks everything that can be checked and binds the sockets: from now on clients can connect.
     pub(super) fn new(config: &Config, metrics: Metrics) -> Result<Self, ServeError> {
         let certificate = config.tls.as_ref().map(Certificate::load).transpose()?;
-        let setup = Setup::new(config, metrics.clone(), POOL_SIZE)?;
+        let setup = Setup::new(config, metrics.clone())?;
         let listeners = bind(&config.listen)?;
         let control_listeners = bind(&config.control_listen)?;
         let runtime =
@@ -125,7 +124,7 @@ impl Server {
         }
         for upstream in self.setup.upstreams() {
             let watch = watch.clone();
-            self.runtime.spawn(async move { upstream.check(watch).await });
+            self.runtime.spawn(async move { upstream.look_after(watch).await });
         }
         self.runtime.block_on(async {
             let _ = stop.wait_for(|stop| *stop != Stop::No).await;
@@ -158,7 +157,7 @@ fn bind(addresses: &[SocketAddr]) -> Result<Vec<Bound>, ServeError> {
 }
 
 fn service(setup: &Setup, site: Site, alive: &mpsc::Sender<()>) -> Service<HttpProxy<Gateway>> {
-    let conf = Arc::new(ServerConf { upstream_keepalive_pool_size: POOL_SIZE, ..ServerConf::default() });
+    let conf = Arc::new(ServerConf { upstream_keepalive_pool_size: MAX_IDLE, ..ServerConf::default() });
     http_proxy_service_with_name(&conf, setup.gateway(site, alive.clone()), "hookgate")
 }
 

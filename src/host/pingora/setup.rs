@@ -14,7 +14,7 @@ use super::public::Public;
 use super::rebinding::Names;
 use super::routes::{Entry, Table};
 use super::upstream::RouteUpstream;
-use super::upstream::pool::Pool;
+use super::upstream::connector::Connector;
 use crate::callback::{TmpHooks, TokenKey};
 use crate::config::{Config, HookSources, RouteConfig};
 use crate::control::{self, ControlState, Metrics, Readiness};
@@ -45,7 +45,7 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    pub(super) fn new(config: &Config, metrics: Metrics, pool_size: usize) -> Result<Self, ServeError> {
+    pub(super) fn new(config: &Config, metrics: Metrics) -> Result<Self, ServeError> {
         let transport = Arc::new(config.transport());
         let settings = config.tmp_hooks.settings.clone();
         let store = Arc::new(MemoryStore::new());
@@ -62,10 +62,10 @@ impl Setup {
         if let Some(gate) = guard.login() {
             control = control.merge(control::login_router(gate.clone()));
         }
-        let pool = Arc::new(Pool::new(pool_size));
+        let connector = Arc::new(Connector::new());
         let mut mounts = Vec::new();
         for (group, route) in (1..).zip(&config.routes) {
-            let upstream = RouteUpstream::new(route, pool.clone(), group)?;
+            let upstream = RouteUpstream::new(route, connector.clone(), group)?;
             let of_mcp = route.route.public_origin.as_ref().filter(|_| route.route.kind == RouteKind::Mcp);
             let public = of_mcp.map(|origin| Public::new(origin, &route.path_prefix));
             let names = Names::new(names(config, route));
@@ -106,7 +106,7 @@ impl Setup {
         }
     }
 
-    /// The upstreams, for their health checks.
+    /// The upstreams, which somebody has to look after.
     pub(super) fn upstreams(&self) -> Vec<RouteUpstream> {
         self.mounts.iter().map(|(_, mount)| mount.upstream.clone()).collect()
     }

@@ -13,6 +13,8 @@ use super::target::Target;
 const MAX_CONNECTS: usize = 3;
 /// The longest time that a server may take to be connected to when it is looked whether it is there.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often connections that wait are looked at.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The servers of one route; never empty.
 pub(super) struct Targets {
@@ -51,7 +53,7 @@ impl Targets {
             let Some(target) = self.targets.get(index) else { continue };
             match target.addresses().await {
                 Ok(addresses) => {
-                    if let Some(address) = addresses.into_iter().find(|address| !tried.addresses.contains(address)) {
+                    if let Some(address) = addresses.iter().find(|address| !tried.addresses.contains(address)) {
                         tried.addresses.push(address);
                         return Some((target, address));
                     }
@@ -81,10 +83,20 @@ impl Targets {
             }
         }
     }
+
+    /// Closes connections that nobody will use, from time to time, until `stop` changes.
+    pub(super) async fn sweep(&self, mut stop: watch::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                _ = tokio::time::sleep(SWEEP_INTERVAL) => self.targets.iter().for_each(Target::sweep),
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
 }
 
 async fn check(target: &Target) {
-    let healthy = match target.addresses().await.ok().and_then(|addresses| addresses.first().copied()) {
+    let healthy = match target.addresses().await.ok().and_then(|addresses| addresses.iter().next()) {
         Some(address) => {
             matches!(tokio::time::timeout(CHECK_TIMEOUT, TcpStream::connect(address)).await, Ok(Ok(_)))
         }

@@ -1,60 +1,49 @@
-//! Connections to the upstreams, kept for the next exchange.
-
-use std::time::Duration;
+//! Connections to one server: those that wait for their next exchange, and how new ones are made.
 
 use pingora::Result;
-use pingora::connectors::ConnectorOptions;
-use pingora::connectors::http::{v1, v2};
+use pingora::connectors::http::v2;
+use pingora::connectors::{ConnectorOptions, TransportConnector};
 use pingora::protocols::http::client::HttpSession;
+use pingora::protocols::http::v1::client::HttpSession as Http1;
 use pingora::upstreams::peer::{HttpPeer, Peer};
 
-/// The connections of all routes, of HTTP/1.1 and of HTTP/2.
+use super::corked::Corked;
+use super::idle::{IDLE_TIME, MAX_IDLE};
+
+/// Makes the connections of all routes. Those of HTTP/1.1 wait at their server (`Idle`), those of HTTP/2, which have many
+/// streams, here.
 ///
 /// pingora has both in one connector, whose one future carries the state of a TLS handshake through every exchange: more
 /// than a hundred kilobytes to move, for what a kept connection never does.
-pub(in crate::host::pingora) struct Pool {
-    h1: v1::Connector,
+pub(in crate::host::pingora) struct Connector {
+    transport: TransportConnector,
     h2: v2::Connector,
 }
 
-impl Pool {
-    /// Keeps at most `size` idle connections.
-    pub(in crate::host::pingora) fn new(size: usize) -> Self {
-        let options = ConnectorOptions::new(size);
-        Pool { h1: v1::Connector::new(Some(options.clone())), h2: v2::Connector::new(Some(options)) }
+impl Connector {
+    pub(in crate::host::pingora) fn new() -> Self {
+        let options = ConnectorOptions::new(MAX_IDLE);
+        Connector { transport: TransportConnector::new(Some(options.clone())), h2: v2::Connector::new(Some(options)) }
     }
 
-    /// A connection for one exchange, and whether it was used before.
-    pub(super) async fn session(&self, peer: &HttpPeer) -> Result<(HttpSession, bool)> {
-        match self.kept(peer).await? {
-            Some(session) => Ok((session, true)),
-            None => Box::pin(self.connect(peer)).await,
-        }
+    /// A stream of an HTTP/2 connection that there is already.
+    pub(super) async fn kept(&self, peer: &HttpPeer) -> Result<Option<HttpSession>> {
+        Ok(self.h2.reused_http_session(peer).await?.map(HttpSession::H2))
     }
 
-    async fn kept(&self, peer: &HttpPeer) -> Result<Option<HttpSession>> {
-        if may_be_http2(peer)
-            && let Some(stream) = self.h2.reused_http_session(peer).await?
-        {
-            return Ok(Some(HttpSession::H2(stream)));
-        }
-        Ok(self.h1.reused_http_session(peer).await.map(HttpSession::H1))
-    }
-
-    async fn connect(&self, peer: &HttpPeer) -> Result<(HttpSession, bool)> {
+    /// A new connection.
+    pub(super) async fn connect(&self, peer: &HttpPeer) -> Result<HttpSession> {
         if may_be_http2(peer) {
-            return Ok((self.h2.new_http_session(peer).await?, false));
+            return self.h2.new_http_session(peer).await;
         }
-        let (session, reused) = self.h1.get_http_session(peer).await?;
-        Ok((HttpSession::H1(session), reused))
+        let stream = self.transport.new_stream(peer).await?;
+        Ok(HttpSession::H1(Http1::new_with_options(Box::new(Corked::new(stream)), peer)))
     }
 
-    /// Takes a session back; pingora closes what cannot be used again.
-    pub(super) async fn release(&self, session: HttpSession, peer: &HttpPeer, idle: Duration) {
-        match session {
-            HttpSession::H1(session) => self.h1.release_http_session(session, peer, Some(idle)).await,
-            HttpSession::H2(stream) => self.h2.release_http_session(stream, peer, Some(idle)),
-            HttpSession::Custom(()) => {}
+    /// Takes a stream of HTTP/2 back; its connection goes on with the others.
+    pub(super) fn release(&self, session: HttpSession, peer: &HttpPeer) {
+        if let HttpSession::H2(stream) = session {
+            self.h2.release_http_session(stream, peer, Some(IDLE_TIME));
         }
     }
 
@@ -64,6 +53,7 @@ impl Pool {
     }
 }
 
-fn may_be_http2(peer: &HttpPeer) -> bool {
+/// Whether a connection to that server may turn out to speak HTTP/2.
+pub(super) fn may_be_http2(peer: &HttpPeer) -> bool {
     peer.get_peer_options().is_some_and(|options| options.alpn.get_max_http_version() > 1)
 }

@@ -1,25 +1,32 @@
-//! A connection (HTTP/1.1) or stream (HTTP/2) taken from the pool for one exchange.
+//! A connection (HTTP/1.1) or stream (HTTP/2) taken for one exchange.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use pingora::protocols::http::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
 
-use super::pool::Pool;
-use super::target::POOL_IDLE;
+use super::connector::Connector;
+use super::idle::Idle;
 
 /// Given back with [`Lease::finish`] after a whole exchange. Dropped before, the exchange is given up: the connection
 /// is closed, the stream reset.
 pub(in crate::host::pingora) struct Lease {
     session: Option<Box<HttpSession>>,
-    pool: Arc<Pool>,
-    peer: Box<HttpPeer>,
+    home: Home,
+}
+
+/// Where a connection goes when its exchange is over.
+pub(super) struct Home {
+    pub(super) idle: Arc<Idle>,
+    pub(super) address: SocketAddr,
+    /// For a server that may speak HTTP/2.
+    pub(super) h2: Option<(Arc<Connector>, Box<HttpPeer>)>,
 }
 
 impl Lease {
-    pub(super) fn new(session: HttpSession, pool: Arc<Pool>, peer: Box<HttpPeer>) -> Self {
-        Lease { session: Some(Box::new(session)), pool, peer }
+    pub(super) fn new(session: HttpSession, home: Home) -> Self {
+        Lease { session: Some(Box::new(session)), home }
     }
 
     /// `None` only for a lease that was given back, which takes it by value.
@@ -29,13 +36,30 @@ impl Lease {
 
     /// The server wants no HTTP/2 for this: the next connections to it speak HTTP/1.1.
     pub(super) fn prefer_http1(&self) {
-        self.pool.prefer_http1(&self.peer);
+        if let Some((connector, peer)) = &self.home.h2 {
+            connector.prefer_http1(peer);
+        }
     }
 
     /// Gives back what may be used again; pingora closes it otherwise (`connection: close`, unread bytes).
     pub(super) async fn finish(mut self) {
-        if let Some(session) = self.session.take() {
-            self.pool.release(*session, &self.peer, POOL_IDLE).await;
+        match self.session.take().map(|session| *session) {
+            Some(HttpSession::H1(mut session)) => {
+                session.respect_keepalive();
+                if let Some(stream) = session.reuse().await {
+                    self.home.idle.keep(self.home.address, stream);
+                }
+            }
+            Some(session) => self.home.release(session),
+            None => {}
+        }
+    }
+}
+
+impl Home {
+    fn release(&self, session: HttpSession) {
+        if let Some((connector, peer)) = &self.h2 {
+            connector.release(session, peer);
         }
     }
 }
@@ -43,11 +67,11 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // An HTTP/1.1 connection closes by being dropped. An HTTP/2 stream is reset by being dropped, but its connection
-        // goes on with the other streams and must go back to its pool, which does not wait for anything.
+        // goes on with the other streams and must go back to its pool.
         if let Some(session) = self.session.take_if(|session| matches!(**session, HttpSession::H2(_)))
             && tokio::runtime::Handle::try_current().is_ok()
         {
-            let _ = self.pool.release(*session, &self.peer, POOL_IDLE).now_or_never();
+            self.home.release(*session);
         }
     }
 }

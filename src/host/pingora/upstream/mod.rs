@@ -3,12 +3,14 @@
 
 mod balance;
 mod body;
+pub(super) mod connector;
+mod corked;
 mod exchange;
 pub(super) mod failure;
 pub(super) mod headers;
+pub(super) mod idle;
 mod lease;
 mod outgoing;
-pub(super) mod pool;
 mod resolve;
 pub(super) mod target;
 pub(super) mod trust;
@@ -20,17 +22,17 @@ use futures_util::future::BoxFuture;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header, request};
 use pingora::ErrorType;
 use pingora::http::ResponseHeader;
-use pingora::upstreams::peer::{ALPN, HttpPeer};
+use pingora::upstreams::peer::HttpPeer;
 use tokio::sync::watch;
 
 use self::balance::Targets;
 pub(super) use self::balance::Tried;
 use self::body::AnswerBody;
+use self::connector::Connector;
 use self::exchange::Times;
 use self::headers::Outline;
 pub(super) use self::lease::Lease;
 use self::outgoing::Outgoing;
-use self::pool::Pool;
 use self::target::Target;
 use self::trust::Trust;
 use super::ServeError;
@@ -47,7 +49,7 @@ pub(super) struct RouteUpstream(Arc<Inner>);
 
 struct Inner {
     targets: Targets,
-    pool: Arc<Pool>,
+    connector: Arc<Connector>,
     own_headers: Vec<(HeaderName, HeaderValue)>,
     times: Times,
 }
@@ -57,12 +59,12 @@ impl RouteUpstream {
     ///
     /// # Errors
     /// A certificate file of the route cannot be used.
-    pub(super) fn new(route: &RouteConfig, pool: Arc<Pool>, group: u64) -> Result<Self, ServeError> {
+    pub(super) fn new(route: &RouteConfig, connector: Arc<Connector>, group: u64) -> Result<Self, ServeError> {
         let trust = Trust::load(route)?;
         let targets = route.upstreams.iter().map(|target| Target::new(target.clone(), route, &trust, group)).collect();
         Ok(RouteUpstream(Arc::new(Inner {
             targets: Targets::new(targets, route.check_interval),
-            pool,
+            connector,
             own_headers: route.headers.clone(),
             times: Times { first_byte: route.first_byte_timeout, idle: route.idle_timeout },
         })))
@@ -102,9 +104,9 @@ impl RouteUpstream {
         self.0.times.first_byte.max(self.0.times.idle)
     }
 
-    /// Watches the servers of a route with several; see [`Targets::check`].
-    pub(super) async fn check(&self, stop: watch::Receiver<bool>) {
-        self.0.targets.check(stop).await;
+    /// Looks after the servers and the connections to them until `stop` changes.
+    pub(super) async fn look_after(&self, stop: watch::Receiver<bool>) {
+        tokio::join!(self.0.targets.check(stop.clone()), self.0.targets.sweep(stop));
     }
 }
 
@@ -177,14 +179,8 @@ impl Inner {
         let mut tried = Tried::default();
         let mut failed = None;
         while let Some((target, address)) = self.targets.next(&mut tried).await {
-            let mut peer = target.peer(address);
-            if switches {
-                peer.options.alpn = ALPN::H1;
-            }
-            match self.pool.session(&peer).await {
-                Ok((session, reused)) => {
-                    return Ok((Lease::new(session, self.pool.clone(), peer), target, reused));
-                }
+            match target.lease(&self.connector, address, switches).await {
+                Ok((lease, reused)) => return Ok((lease, target, reused)),
                 Err(error) => {
                     target.unreachable();
                     failed = Some(failure::explain(target.authority(), &error));

@@ -1,19 +1,23 @@
 //! One server of a route: where it is, and how it is connected to.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use pingora::protocols::http::client::HttpSession;
+use pingora::protocols::http::v1::client::HttpSession as Http1;
 use pingora::protocols::l4::ext::TcpKeepalive;
 use pingora::protocols::l4::socket;
 use pingora::upstreams::peer::{ALPN, HttpPeer, HttpUpstreamRequestPolicy, PeerOptions};
 
+use super::connector::{Connector, may_be_http2};
+use super::idle::{IDLE_TIME, Idle};
+use super::lease::{Home, Lease};
 use super::resolve::Addresses;
 use super::trust::Trust;
 use crate::config::{RouteConfig, Scheme, UpstreamTarget};
 
-/// A connection that nobody uses is closed after this long; shorter than what servers usually allow (60 s and more).
-pub(super) const POOL_IDLE: Duration = Duration::from_secs(50);
 /// Streams of one HTTP/2 connection, and the most that one of them may have unread. Their product is the connection's
 /// window, so that a client who does not read never holds up another one's stream.
 const H2_STREAMS: usize = 32;
@@ -32,6 +36,7 @@ pub(in crate::host::pingora) struct Target {
     healthy: AtomicBool,
     connect_timeout: Duration,
     template: HttpPeer,
+    idle: Arc<Idle>,
 }
 
 impl Target {
@@ -51,6 +56,7 @@ impl Target {
             healthy: AtomicBool::new(true),
             connect_timeout: route.connect_timeout,
             template,
+            idle: Arc::default(),
         }
     }
 
@@ -81,16 +87,56 @@ impl Target {
     ///
     /// # Errors
     /// The name cannot be resolved within the time to connect, and never was.
-    pub(super) async fn addresses(&self) -> std::io::Result<Vec<SocketAddr>> {
-        let mut addresses = tokio::time::timeout(self.connect_timeout, self.addresses.get()).await??;
-        let first = self.preferred.load(Ordering::Relaxed).checked_rem(addresses.len()).unwrap_or(0);
-        addresses.rotate_left(first);
-        Ok(addresses)
+    pub(super) async fn addresses(&self) -> std::io::Result<Rotated> {
+        let known = match self.addresses.known() {
+            Some(known) => known,
+            None => tokio::time::timeout(self.connect_timeout, self.addresses.look_up()).await??,
+        };
+        Ok(Rotated { known, first: self.preferred.load(Ordering::Relaxed) })
     }
 
     /// Takes another address first from now on.
     pub(in crate::host::pingora) fn unreachable(&self) {
         self.preferred.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection for one exchange, and whether it was used before. `http1`: it must speak HTTP/1.1.
+    ///
+    /// # Errors
+    /// There is none, and none could be made.
+    pub(super) async fn lease(
+        &self,
+        connector: &Arc<Connector>,
+        address: SocketAddr,
+        http1: bool,
+    ) -> pingora::Result<(Lease, bool)> {
+        let h2 = match may_be_http2(&self.template) && !http1 {
+            true => Some((connector.clone(), self.peer(address))),
+            false => None,
+        };
+        let home = Home { idle: self.idle.clone(), address, h2 };
+        if let Some((connector, peer)) = &home.h2
+            && let Some(session) = connector.kept(peer).await?
+        {
+            return Ok((Lease::new(session, home), true));
+        }
+        if let Some(stream) = self.idle.take(address) {
+            let session = HttpSession::H1(Http1::new_with_options(stream, &self.template));
+            return Ok((Lease::new(session, home), true));
+        }
+        let session = Box::pin(async {
+            let mut peer = self.peer(address);
+            if http1 {
+                peer.options.alpn = ALPN::H1;
+            }
+            connector.connect(&peer).await
+        });
+        Ok((Lease::new(session.await?, home), false))
+    }
+
+    /// Closes connections that nobody will use.
+    pub(super) fn sweep(&self) {
+        self.idle.sweep();
     }
 
     /// What pingora connects to.
@@ -101,12 +147,25 @@ impl Target {
     }
 }
 
+/// The addresses of a server from the preferred one on.
+pub(super) struct Rotated {
+    known: Arc<[SocketAddr]>,
+    first: usize,
+}
+
+impl Rotated {
+    pub(super) fn iter(&self) -> impl Iterator<Item = SocketAddr> {
+        let (before, after) = self.known.split_at(self.first.checked_rem(self.known.len()).unwrap_or(0));
+        after.iter().chain(before).copied()
+    }
+}
+
 fn options(route: &RouteConfig, trust: &Trust, tls: bool) -> PeerOptions {
     let mut options = PeerOptions::new();
     options.alpn = if tls { ALPN::H2H1 } else { ALPN::H1 };
     options.connection_timeout = Some(route.connect_timeout);
     options.total_connection_timeout = Some(route.connect_timeout);
-    options.idle_timeout = Some(POOL_IDLE);
+    options.idle_timeout = Some(IDLE_TIME);
     // An upgrade that is answered at once gets lost in pingora's own phases (0.9.1), so that it never gets there.
     options.http_upstream_request_policy = HttpUpstreamRequestPolicy::deny_upgrades();
     // pingora's own phases have one limit for all reads: the wait for the first byte is the longer one.
