@@ -20,12 +20,14 @@ const HOP_BY_HOP: [HeaderName; 7] = [
 
 /// Which of these headers concern one connection only: the known ones, and what `connection` says does.
 pub(in crate::host::pingora) fn hop_by_hop(headers: &HeaderMap) -> Vec<HeaderName> {
-    let named = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok());
-    named.chain(HOP_BY_HOP).filter(|name| headers.contains_key(name)).collect()
+    let named = |name: &HeaderName| {
+        let lists = headers.get_all(header::CONNECTION).iter();
+        lists
+            .flat_map(|list| list.as_bytes().split(|byte| *byte == b','))
+            .any(|named| named.trim_ascii().eq_ignore_ascii_case(name.as_str().as_bytes()))
+    };
+    let names_any = headers.contains_key(header::CONNECTION);
+    headers.keys().filter(|name| HOP_BY_HOP.contains(name) || names_any && named(name)).cloned().collect()
 }
 
 /// Removes what concerns one connection only.
@@ -36,7 +38,7 @@ pub(in crate::host::pingora) fn strip_hop_by_hop(headers: &mut HeaderMap) {
 
 /// Removes headers and keeps the others in order, which [`HeaderMap::remove`] does not.
 pub(in crate::host::pingora) fn remove(headers: &mut HeaderMap, names: &[HeaderName]) {
-    if names.is_empty() {
+    if !names.iter().any(|name| headers.contains_key(name)) {
         return;
     }
     let mut kept = HeaderMap::with_capacity(headers.keys_len());

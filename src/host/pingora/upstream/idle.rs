@@ -87,7 +87,6 @@ impl Idle {
 
 #[cfg(test)]
 mod tests {
-    use pingora::protocols::UniqueID as _;
     use pingora::protocols::l4::stream::Stream as Plain;
     use tokio::net::{TcpListener, TcpStream};
 
