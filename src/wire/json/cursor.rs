@@ -1,5 +1,7 @@
 //! A pull reader that visits each byte once.
 
+use wide::u8x16;
+
 use super::{JsonError, Span, Str};
 
 /// How deeply arrays and objects may nest; deeper text is refused rather than followed (serde_json's limit).
@@ -65,8 +67,10 @@ impl<'a> Cursor<'a> {
         text: &'a [u8],
         read: impl FnOnce(&mut Cursor<'a>) -> Result<T, JsonError>,
     ) -> Result<T, JsonError> {
-        if let Err(error) = std::str::from_utf8(text) {
-            return Err(JsonError { what: "invalid UTF-8", offset: error.valid_up_to() });
+        if simdutf8::basic::from_utf8(text).is_err() {
+            // The fast check does not say where.
+            let offset = std::str::from_utf8(text).err().map_or(0, |error| error.valid_up_to());
+            return Err(JsonError { what: "invalid UTF-8", offset });
         }
         let mut cursor = Cursor::new(text);
         let value = read(&mut cursor)?;
@@ -173,27 +177,46 @@ impl<'a> Cursor<'a> {
         }
         let mut pos = start + 1;
         let mut escaped = false;
-        loop {
-            pos += plain_run(&self.text[pos..]);
-            match self.text.get(pos) {
-                Some(b'"') => {
-                    self.pos = pos + 1;
-                    return Ok(Str::new(self.text, Span { start, end: self.pos }, escaped));
+        while let Some(block) = self.text.get(pos..).and_then(<[u8]>::first_chunk) {
+            let mut left = special_bytes(block);
+            loop {
+                if left == 0 {
+                    pos += BLOCK;
+                    break;
                 }
+                let at = pos + left.trailing_zeros() as usize;
+                match self.text[at] {
+                    b'"' => return Ok(self.string_to(start, at, escaped)),
+                    b'\\' => {}
+                    _ => return Err(self.error_at(at, CONTROL)),
+                }
+                escaped = true;
+                let after = self.escape(at)?;
+                if after >= pos + BLOCK {
+                    pos = after;
+                    break;
+                }
+                left &= u32::MAX << (after - pos);
+            }
+        }
+        // What is left of the text is shorter than a block.
+        loop {
+            match self.text.get(pos) {
+                Some(b'"') => return Ok(self.string_to(start, pos, escaped)),
                 Some(b'\\') => {
                     escaped = true;
                     pos = self.escape(pos)?;
                 }
-                Some(_) => {
-                    self.pos = pos;
-                    return Err(self.error("control character in a string"));
-                }
-                None => {
-                    self.pos = pos;
-                    return Err(self.error("unterminated string"));
-                }
+                Some(0..0x20) => return Err(self.error_at(pos, CONTROL)),
+                Some(_) => pos += 1,
+                None => return Err(self.error_at(pos, "unterminated string")),
             }
         }
+    }
+
+    fn string_to(&mut self, start: usize, quote: usize, escaped: bool) -> Str<'a> {
+        self.pos = quote + 1;
+        Str::new(self.text, Span { start, end: self.pos }, escaped)
     }
 
     /// Checks the escape whose backslash is at `pos`; returns the offset after it.
@@ -202,15 +225,9 @@ impl<'a> Cursor<'a> {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(pos + 2),
             Some(b'u') => match self.text.get(pos + 2..pos + 6) {
                 Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => Ok(pos + 6),
-                _ => {
-                    self.pos = pos;
-                    Err(self.error("malformed \\u escape"))
-                }
+                _ => Err(self.error_at(pos, "malformed \\u escape")),
             },
-            _ => {
-                self.pos = pos;
-                Err(self.error("unknown escape in a string"))
-            }
+            _ => Err(self.error_at(pos, "unknown escape in a string")),
         }
     }
 
@@ -313,63 +330,69 @@ impl<'a> Cursor<'a> {
     fn error(&self, what: &'static str) -> JsonError {
         JsonError { what, offset: self.pos }
     }
-}
 
-/// Runs longer than this are worth a call of memchr, which is faster for each byte but not for the first ones.
-const LONG_RUN: usize = 64;
-
-/// How many bytes at the start stand for themselves in a string: they are no quote, backslash or control character.
-fn plain_run(text: &[u8]) -> usize {
-    let (words, _) = text[..text.len().min(LONG_RUN)].as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let special = special_bytes(u64::from_le_bytes(*word));
-        if special != 0 {
-            return index * 8 + special.trailing_zeros() as usize / 8;
-        }
+    fn error_at(&mut self, pos: usize, what: &'static str) -> JsonError {
+        self.pos = pos;
+        self.error(what)
     }
-    let checked = words.len() * 8;
-    let rest = &text[checked..];
-    let run = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-    checked + control_character(&rest[..run]).unwrap_or(run)
 }
 
-/// Marks bytes of a word that do not stand for themselves by their highest bit. The lowest mark is always right; marks
-/// above it may be wrong, as a subtraction borrows from the next byte.
-fn special_bytes(word: u64) -> u64 {
-    const LOW: u64 = u64::from_le_bytes([0x01; 8]);
-    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-    let below = |word: u64, byte: u8| word.wrapping_sub(LOW * u64::from(byte)) & !word;
-    let equal = |byte: u8| below(word ^ (LOW * u64::from(byte)), 1);
-    (below(word, 0x20) | equal(b'"') | equal(b'\\')) & HIGH
-}
+const CONTROL: &str = "control character in a string";
 
-/// The first byte below 0x20. Written so that the compiler can check many bytes at a time.
-fn control_character(run: &[u8]) -> Option<usize> {
-    let mut chunks = run.chunks_exact(32);
-    let clean = chunks.all(|chunk| chunk.iter().fold(true, |clean, byte| clean & (*byte >= 0x20)));
-    if clean && chunks.remainder().iter().all(|byte| *byte >= 0x20) {
-        return None;
-    }
-    run.iter().position(|byte| *byte < 0x20)
+/// Strings are looked through in blocks of so many bytes.
+const BLOCK: usize = 16;
+
+/// Which bytes of a block do not stand for themselves in a string, the first as the lowest bit: quotes, backslashes and
+/// control characters.
+fn special_bytes(block: &[u8; BLOCK]) -> u32 {
+    let bytes = u8x16::new(*block);
+    let equal = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
+    (equal(b'"') | equal(b'\\') | bytes.simd_lt(u8x16::splat(0x20))).to_bitmask()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Every byte at every place of strings of every length around the word and run sizes.
     #[test]
-    fn a_plain_run_ends_at_the_first_special_byte() {
-        for len in (0..20).chain(LONG_RUN - 9..LONG_RUN + 10) {
-            let plain: Vec<u8> =
-                (0..len).map(|index| [b' ', b'a', 0x7f, 0x80, 0xff, b'!', b'#', b'['][index % 8]).collect();
-            assert_eq!(plain_run(&plain), len);
-            for at in 0..len {
-                for byte in 0..=255 {
-                    let mut text = plain.clone();
-                    text[at] = byte;
+    fn the_marks_of_a_block_are_those_of_its_bytes() {
+        for byte in 0..=255_u8 {
+            for at in 0..BLOCK {
+                let mut block = *b"a!#[ \x7f\x80\xff]~0z\xc3\xa9(\"";
+                block[at] = byte;
+                let marks = special_bytes(&block);
+                for (at, byte) in block.into_iter().enumerate() {
                     let special = byte < 0x20 || byte == b'"' || byte == b'\\';
-                    assert_eq!(plain_run(&text), if special { at } else { len }, "{byte} at {at} of {len}");
+                    assert_eq!(marks >> at & 1 == 1, special, "{byte} at {at}");
+                }
+                assert_eq!(marks >> BLOCK, 0);
+            }
+        }
+    }
+
+    /// Every byte, plain and behind a backslash, at every place of strings of every length around the block's.
+    #[test]
+    fn a_string_ends_where_serde_ends_it() {
+        for len in 0..BLOCK * 2 + 4 {
+            for at in 0..len {
+                for byte in 0..0x80_u8 {
+                    for escaped in [false, true] {
+                        let mut text = vec![b'a'; len];
+                        text[at] = byte;
+                        if escaped && at > 0 {
+                            text[at - 1] = b'\\';
+                        }
+                        let text = [b"\"", &text[..], b"\" \"and more, longer than a block\""].concat();
+                        let mut ours = Cursor::new(&text);
+                        let read = ours.string().map(|string| string.decode().into_owned());
+                        let mut theirs = serde_json::Deserializer::from_slice(&text).into_iter::<String>();
+                        match theirs.next() {
+                            Some(Ok(expected)) => {
+                                assert_eq!((read.as_deref(), ours.offset()), (Ok(&*expected), theirs.byte_offset()));
+                            }
+                            _ => assert!(read.is_err(), "{}", text.escape_ascii()),
+                        }
+                    }
                 }
             }
         }

@@ -62,7 +62,8 @@ impl<'a> Str<'a> {
     pub fn decode(&self) -> Cow<'a, str> {
         if !self.escaped {
             // Checked as a whole first: the lossy way goes character by character.
-            return std::str::from_utf8(self.raw()).map_or_else(|_| String::from_utf8_lossy(self.raw()), Cow::Borrowed);
+            return simdutf8::basic::from_utf8(self.raw())
+                .map_or_else(|_| String::from_utf8_lossy(self.raw()), Cow::Borrowed);
         }
         let mut decoded = String::with_capacity(self.raw().len());
         self.chunks(|chunk| decoded.push_str(std::str::from_utf8(chunk).unwrap_or("\u{fffd}")));
