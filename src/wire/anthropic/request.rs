@@ -86,11 +86,16 @@ fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonErro
                 Kind::String => {
                     let string = cursor.string()?;
                     plain = true;
-                    parts.push(Part { span: string.span(), kind: text_kind(string, reminders) });
+                    parts = vec![Part { span: string.span(), kind: text_kind(string, reminders) }];
                 }
                 Kind::Array => {
                     cursor.array(|cursor| {
-                        parts.push(part(cursor, reminders)?);
+                        let part = part(cursor, reminders)?;
+                        if parts.is_empty() {
+                            // Most messages have one, and there may be thousands of them.
+                            parts.reserve_exact(1);
+                        }
+                        parts.push(part);
                         Ok(())
                     })?;
                 }
@@ -152,25 +157,25 @@ fn part(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Part, JsonError> {
     let mut fields = Fields::default();
     let mut source = None;
     let span = cursor.object(|cursor, key| {
-        let slot = match &*key.decode() {
-            "type" => return once(&mut fields.kind, cursor.string()?, key),
-            "text" => &mut fields.text,
-            "id" => &mut fields.id,
-            "name" => &mut fields.name,
-            "tool_use_id" => &mut fields.tool_use_id,
-            "input" => {
+        let slot = match &*key.bytes() {
+            b"type" => return once(&mut fields.kind, cursor.string()?, key),
+            b"text" => &mut fields.text,
+            b"id" => &mut fields.id,
+            b"name" => &mut fields.name,
+            b"tool_use_id" => &mut fields.tool_use_id,
+            b"input" => {
                 let value = cursor.skip()?;
                 return once(&mut fields.input, value, key);
             }
-            "content" => {
+            b"content" => {
                 let value = if reminders { typed::content(cursor, &mut fields.typed)? } else { cursor.skip()? };
                 return once(&mut fields.content, value, key);
             }
-            "is_error" => {
+            b"is_error" => {
                 let value = cursor.skip()?.of(cursor.text()) == b"true";
                 return once(&mut fields.is_error, value, key);
             }
-            "source" => {
+            b"source" => {
                 fields.media_type = member_string(cursor, &["media_type"])?;
                 return once(&mut source, (), key);
             }

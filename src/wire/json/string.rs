@@ -51,6 +51,11 @@ impl<'a> Str<'a> {
         equal && rest.is_empty()
     }
 
+    /// The decoded string as bytes: what a name is compared by, since nothing has to check that they are text.
+    pub fn bytes(&self) -> Cow<'a, [u8]> {
+        if self.escaped { Cow::Owned(self.decode().into_owned().into_bytes()) } else { Cow::Borrowed(self.raw()) }
+    }
+
     /// The decoded string; a lone surrogate becomes U+FFFD.
     ///
     /// ```

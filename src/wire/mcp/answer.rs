@@ -35,12 +35,12 @@ pub fn read_answer(result: &[u8]) -> ToolAnswer {
         // What is not JSON is a result like any other: nothing is decided by it.
         let _ = cursor.object(|cursor, key| {
             let value = cursor.skip()?;
-            let slot = match &*key.decode() {
-                "resultType" => &mut kind,
-                "isError" => &mut failed,
-                "requestState" => &mut state,
-                "task" => &mut task,
-                "taskId" => &mut task_id,
+            let slot = match &*key.bytes() {
+                b"resultType" => &mut kind,
+                b"isError" => &mut failed,
+                b"requestState" => &mut state,
+                b"task" => &mut task,
+                b"taskId" => &mut task_id,
                 _ => return Ok(()),
             };
             *slot = Some(value);

@@ -47,12 +47,12 @@ impl CallParams {
         let object = cursor.object(|cursor, key| {
             members += 1;
             let value = cursor.skip()?;
-            let slot = match &*key.decode() {
-                "name" => &mut name,
-                "arguments" => &mut arguments,
-                "_meta" => &mut meta,
-                "requestState" => &mut state,
-                "inputResponses" => &mut responses,
+            let slot = match &*key.bytes() {
+                b"name" => &mut name,
+                b"arguments" => &mut arguments,
+                b"_meta" => &mut meta,
+                b"requestState" => &mut state,
+                b"inputResponses" => &mut responses,
                 _ => return Ok(()),
             };
             twice |= slot.replace(value).is_some();

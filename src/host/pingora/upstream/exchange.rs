@@ -14,7 +14,7 @@ use super::outgoing::Outgoing;
 use super::target::Target;
 
 /// A body goes out in pieces of this size, between which the upstream is listened to.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = 256 << 10;
 /// After a request could not be written, how long the upstream may take to say why.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
