@@ -12,6 +12,7 @@ mod spoken;
 mod store;
 mod tasks;
 mod thread;
+mod threads;
 
 pub(crate) use anchor::Anchors;
 pub(crate) use brought::Brought;

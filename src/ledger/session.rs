@@ -10,6 +10,7 @@ use tokio::sync::OnceCell;
 
 use super::tasks::Tasks;
 use super::thread::{Once, bounded};
+use super::threads::Threads;
 use crate::id::{Digest, SessionKey};
 use crate::time::Timestamp;
 
@@ -33,6 +34,7 @@ pub(super) struct Session {
     pub(super) started: Once<()>,
     pub(super) deletion: Arc<Deletion>,
     pub(super) tasks: Tasks,
+    pub(super) threads: Threads,
     /// Digests of the prompts that calls handed to sub-agents, with the agent that was seen to have it.
     pub(super) delegated: LruCache<Digest, Option<Arc<str>>>,
 }
@@ -110,6 +112,7 @@ impl Session {
             started: Once::default(),
             deletion: Arc::default(),
             tasks: Tasks::default(),
+            threads: Threads::default(),
             delegated: bounded(DELEGATIONS),
         }
     }

@@ -37,7 +37,7 @@ impl Ledger {
         let seen = look(&mut session);
         drop(session);
         if new {
-            self.make_room(sighting.now, &main_thread(key));
+            self.make_room(sighting.now);
         }
         seen
     }

@@ -24,7 +24,6 @@ const PLACES_PER_SESSION: usize = 16;
 /// within the tenant by their anchors, which no other history shares.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    pub(super) threads: DashMap<ThreadKey, Arc<Thread>>,
     pub(super) sessions: DashMap<SessionKey, Session>,
     pub(super) prompts: DashMap<Place, Owned<PromptDecision>>,
     pub(super) answers: DashMap<Place, Owned<Arc<AnswerRecord>>>,
@@ -83,7 +82,6 @@ impl Ledger {
     /// An empty ledger.
     pub(crate) fn new(limits: Limits) -> Self {
         Ledger {
-            threads: DashMap::new(),
             sessions: DashMap::new(),
             prompts: DashMap::new(),
             answers: DashMap::new(),
@@ -104,10 +102,10 @@ impl Ledger {
     pub(crate) fn open(&self, key: &ThreadKey, sighting: &Sighting<'_>) -> (Arc<Thread>, bool) {
         let (mut session, new) = self.session(&key.session, sighting);
         session.see(sighting);
+        let thread = session.threads.open(key);
         drop(session);
-        let thread = self.threads.entry(key.clone()).or_insert_with(|| Arc::new(Thread::new(key.clone()))).clone();
         if new {
-            self.make_room(sighting.now, key);
+            self.make_room(sighting.now);
         }
         (thread, new)
     }
@@ -123,17 +121,17 @@ impl Ledger {
         (session, new)
     }
 
-    /// Keeps everything within its bounds after a session came. The thread that is in use stays.
-    pub(super) fn make_room(&self, now: Instant, in_use: &ThreadKey) {
+    /// Keeps everything within its bounds after a session came.
+    pub(super) fn make_room(&self, now: Instant) {
         if self.sessions.len() > self.limits.max_sessions {
-            self.evict(now, in_use);
+            self.evict(now);
         }
         self.forget_places();
     }
 
     /// Forgets idle sessions, and the longest idle twentieth when there are still too many: freeing some room at once
     /// keeps the search for the oldest rare.
-    fn evict(&self, now: Instant, in_use: &ThreadKey) {
+    fn evict(&self, now: Instant) {
         let idle = self.limits.session_idle;
         self.sessions.retain(|_, session| now.saturating_duration_since(session.seen) < idle);
         if self.sessions.len() > self.limits.max_sessions {
@@ -142,8 +140,7 @@ impl Ledger {
             let cut = seen[(self.limits.max_sessions / 20).min(seen.len() - 1)];
             self.sessions.retain(|_, session| session.seen > cut);
         }
-        self.threads.retain(|key, _| key == in_use || self.sessions.contains_key(&key.session));
-        self.lineage.retain(|_, lineage| self.threads.contains_key(&lineage.thread));
+        self.lineage.retain(|_, lineage| self.sessions.contains_key(&lineage.thread.session));
     }
 
     /// The anchors of a tenant are shared by all its threads, so they are bounded by number and not by owner.
@@ -307,6 +304,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::limits::MAX_SESSION_AGENTS;
     use crate::time::Timestamp;
 
     fn at(now: Instant) -> Sighting<'static> {
@@ -328,9 +326,30 @@ mod tests {
             assert!(new);
         }
         assert!(ledger.sessions.len() <= 41, "{}", ledger.sessions.len());
-        assert!(ledger.threads.len() <= 41);
         assert!(!ledger.open(&key("59"), &at(start + Duration::from_secs(60))).1, "the newest is kept");
         assert!(ledger.open(&key("0"), &at(start + Duration::from_secs(60))).1, "the oldest is forgotten");
+    }
+
+    #[test]
+    fn the_sub_agent_used_longest_ago_makes_room_and_what_it_was_refused_stays_so() {
+        let ledger = Ledger::new(Limits::default());
+        let now = Instant::now();
+        let open = |agent: Option<String>| {
+            let agent = agent.map(Into::into);
+            ledger.open(&ThreadKey { agent, ..key("one") }, &at(now)).0
+        };
+        let main = open(None);
+        let agents: Vec<_> = (0..MAX_SESSION_AGENTS).map(|agent| open(Some(agent.to_string()))).collect();
+        let denied = PromptDecision { denied: Some("no".into()), ..PromptDecision::default() };
+        ledger.share_prompt(&agents[1], Digest::of(b"p"), denied.clone());
+        assert!(Arc::ptr_eq(&agents[0], &open(Some("0".into()))), "there is room for as many");
+        open(Some("one more".into()));
+        assert_eq!(ledger.sessions.get(&key("one").session).unwrap().threads.len(), MAX_SESSION_AGENTS + 1);
+        assert!(Arc::ptr_eq(&main, &open(None)), "the main thread stays");
+        assert!(Arc::ptr_eq(&agents[0], &open(Some("0".into()))), "it was used since");
+        let again = open(Some("1".into()));
+        assert!(!Arc::ptr_eq(&agents[1], &again), "the one that was used longest ago made room");
+        assert_eq!(View { ledger: &ledger, thread: &again }.prompt(Digest::of(b"p")), Some(denied));
     }
 
     #[test]
