@@ -70,7 +70,7 @@ pub struct Limits {
     pub max_gated_bytes: usize,
     /// Sessions remembered at once; the longest idle one is forgotten first.
     pub max_sessions: usize,
-    /// A session that is idle this long is forgotten.
+    /// A session that is idle this long is forgotten, when the next requests of other sessions come or it comes back.
     pub session_idle: Duration,
     /// The pause between keep-alives while an answer is held.
     pub keepalive: Duration,

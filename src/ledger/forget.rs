@@ -16,6 +16,7 @@ impl Ledger {
     /// session wants it forgotten, and not to overrule a policy.
     pub(crate) fn forget(&self, key: &SessionKey) {
         if let Some((_, session)) = self.sessions.remove(key) {
+            self.idle.remove(session.idle_key());
             // The threads before what they left, see `Ledger::share_prompt`.
             session.threads.leave();
         }

@@ -3,6 +3,7 @@
 mod anchor;
 mod brought;
 mod forget;
+mod idle;
 mod prompt;
 mod record;
 mod rewrite;

@@ -1,13 +1,14 @@
 //! All threads, and how one thread finds what another one decided.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
 use dashmap::DashMap;
 use dashmap::mapref::one::RefMut;
 
 use super::anchor::link;
+use super::idle::IdleQueue;
 use super::record::{AnswerRecord, SuppliedResult};
 use super::rewrite::{Known, PromptDecision};
 use super::session::{Session, Sighting};
@@ -25,6 +26,7 @@ const PLACES_PER_SESSION: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(super) sessions: DashMap<SessionKey, Session>,
+    pub(super) idle: IdleQueue,
     pub(super) prompts: DashMap<Place, Owned<PromptDecision>>,
     pub(super) answers: DashMap<Place, Owned<Arc<AnswerRecord>>>,
     /// What stands behind a user's message, from callbacks and of what was added at the start of tasks.
@@ -34,7 +36,7 @@ pub(crate) struct Ledger {
     used: AtomicBool,
     /// The number of the next session.
     next: AtomicU64,
-    limits: Limits,
+    pub(super) limits: Limits,
 }
 
 /// A tenant and an anchor.
@@ -83,6 +85,7 @@ impl Ledger {
     pub(crate) fn new(limits: Limits) -> Self {
         Ledger {
             sessions: DashMap::new(),
+            idle: IdleQueue::default(),
             prompts: DashMap::new(),
             answers: DashMap::new(),
             messages: DashMap::new(),
@@ -104,59 +107,38 @@ impl Ledger {
         session.see(sighting);
         let thread = session.threads.open(key);
         drop(session);
-        if new {
-            self.make_room(sighting.now);
-        }
+        self.make_room(sighting.now, new);
         (thread, new)
     }
 
-    /// The session's entry, which is made when there is none, and whether it was made. Whoever made it has to
+    /// The session's entry, which is made when there is none, and whether it was made. Whoever asks for it has to
     /// [make room](Ledger::make_room) once the entry is let go.
     pub(super) fn session(&self, key: &SessionKey, sighting: &Sighting<'_>) -> (RefMut<'_, SessionKey, Session>, bool) {
         let mut new = false;
-        let session = self.sessions.entry(key.clone()).or_insert_with(|| {
+        let mut session = self.sessions.entry(key.clone()).or_insert_with(|| {
             new = true;
-            Session::new(self.next.fetch_add(1, Ordering::Relaxed), sighting)
+            self.begin(key, sighting)
         });
+        if !new && sighting.now.saturating_duration_since(session.seen) >= self.limits.session_idle {
+            // It comes back when its time is over, and nobody came since to find that out.
+            self.idle.remove(session.idle_key());
+            *session = self.begin(key, sighting);
+            new = true;
+        }
         (session, new)
     }
 
-    /// Keeps everything within its bounds after a session came.
-    pub(super) fn make_room(&self, now: Instant) {
-        if self.sessions.len() > self.limits.max_sessions {
-            self.evict(now);
-        }
-        self.forget_places();
+    fn begin(&self, key: &SessionKey, sighting: &Sighting<'_>) -> Session {
+        let session = Session::new(self.next.fetch_add(1, Ordering::Relaxed), sighting);
+        self.idle.put(session.idle_key(), key.clone());
+        session
     }
 
-    /// Forgets idle sessions, and the longest idle twentieth when there are still too many: freeing some room at once
-    /// keeps the search for the oldest rare.
-    fn evict(&self, now: Instant) {
-        let idle = self.limits.session_idle;
-        self.sessions.retain(|_, session| now.saturating_duration_since(session.seen) < idle);
-        if self.sessions.len() > self.limits.max_sessions {
-            let mut seen: Vec<Instant> = self.sessions.iter().map(|session| session.seen).collect();
-            seen.sort_unstable();
-            let cut = seen[(self.limits.max_sessions / 20).min(seen.len() - 1)];
-            self.sessions.retain(|_, session| session.seen > cut);
-        }
-        self.lineage.retain(|_, lineage| self.sessions.contains_key(&lineage.thread.session));
-    }
-
-    /// The anchors of a tenant are shared by all its threads, so they are bounded by number and not by owner.
-    fn forget_places(&self) {
-        let most = self.limits.max_sessions.saturating_mul(PLACES_PER_SESSION);
-        if self.prompts.len() > most {
-            self.prompts.clear();
-        }
-        if self.answers.len() > most {
-            self.answers.clear();
-        }
-        if self.messages.len() > most {
-            self.messages.clear();
-        }
-        if self.lineage.len() > most {
-            self.lineage.clear();
+    /// Makes a place for one thing more. Anchors of a tenant, and answers' ids, are shared by all its threads, so they are
+    /// bounded by number and not by owner.
+    fn make_place<K: Eq + Hash, V>(&self, places: &DashMap<K, V>) {
+        if places.len() >= self.limits.max_sessions.saturating_mul(PLACES_PER_SESSION) {
+            places.clear();
         }
     }
 
@@ -179,6 +161,7 @@ impl Ledger {
             self.use_it();
         }
         let place = (thread.key.session.tenant.clone(), prompt);
+        self.make_place(&self.prompts);
         self.prompts.insert(place.clone(), Owned::by(thread, decision));
         if thread.is_gone() {
             self.prompts.remove_if_mut(&place, |_, decision| !decision.outlive());
@@ -197,6 +180,7 @@ impl Ledger {
         let record = Arc::new(record);
         thread.keep_answer(place, &record);
         let place = (thread.key.session.tenant.clone(), place);
+        self.make_place(&self.answers);
         self.answers.insert(place.clone(), Owned::by(thread, record));
         if thread.is_gone() {
             self.answers.remove(&place);
@@ -213,6 +197,7 @@ impl Ledger {
     pub(crate) fn commit_message(&self, thread: &Thread, behind: Digest, text: String) {
         self.use_it();
         let place = (thread.key.session.tenant.clone(), behind);
+        self.make_place(&self.messages);
         self.messages.entry(place.clone()).or_default().push(Owned::by(thread, text));
         if thread.is_gone() {
             self.messages.remove_if_mut(&place, |_, messages| super::forget::without(messages, &thread.key.session));
@@ -223,6 +208,7 @@ impl Ledger {
     pub(crate) fn commit_lineage(&self, thread: &Thread, id: String, lineage: Lineage) {
         self.use_it();
         let place = (thread.key.session.tenant.clone(), id);
+        self.make_place(&self.lineage);
         self.lineage.insert(place.clone(), lineage);
         if thread.is_gone() {
             self.lineage.remove(&place);
@@ -301,7 +287,7 @@ impl Known for View<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::limits::MAX_SESSION_AGENTS;
@@ -325,7 +311,7 @@ mod tests {
             let (_, new) = ledger.open(&key(&index.to_string()), &at(start + Duration::from_secs(index)));
             assert!(new);
         }
-        assert!(ledger.sessions.len() <= 41, "{}", ledger.sessions.len());
+        assert_eq!(ledger.sessions.len(), 40);
         assert!(!ledger.open(&key("59"), &at(start + Duration::from_secs(60))).1, "the newest is kept");
         assert!(ledger.open(&key("0"), &at(start + Duration::from_secs(60))).1, "the oldest is forgotten");
     }
@@ -363,6 +349,20 @@ mod tests {
         let (two, _) = ledger.open(&key("two"), &at(now));
         assert_eq!(View { ledger: &ledger, thread: &two }.prompt(Digest::of(b"p")), Some(denied));
         assert!(!ledger.is_blank());
+    }
+
+    #[test]
+    fn what_one_session_shares_is_bounded() {
+        let ledger = Ledger::new(Limits { max_sessions: 2, ..Limits::default() });
+        let (thread, _) = ledger.open(&key("one"), &at(Instant::now()));
+        for place in (0..100_u8).map(|place| Digest::of(&[place])) {
+            ledger.share_prompt(&thread, place, PromptDecision::default());
+            ledger.commit_answer(&thread, place, AnswerRecord::default());
+            ledger.commit_message(&thread, place, "a message".into());
+            assert_eq!(ledger.shared_prompt(&thread, place), Some(PromptDecision::default()), "the newest is there");
+            let sizes = [ledger.prompts.len(), ledger.answers.len(), ledger.messages.len()];
+            assert!(sizes.iter().all(|size| *size <= 2 * PLACES_PER_SESSION), "{sizes:?}");
+        }
     }
 
     #[test]
