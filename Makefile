@@ -14,7 +14,7 @@ CONFORMANCE = tests/conformance
 WORKERS ?= 3
 PYTEST = HOOKGATE_BIN=$(abspath $(TARGET))/debug/hookgate $(VENV)/bin/python -m pytest -q -p no:cacheprovider -n $(WORKERS)
 
-.PHONY: run demo test test-rust test-python test-mcp test-clients bench setup
+.PHONY: run demo test test-rust test-python test-mcp test-clients bench fuzz setup
 
 run: setup
 	$(CARGO) run --profile $(PROFILE) --features cli --bin hookgate -- run $(ARGS)
@@ -47,6 +47,16 @@ bench: setup
 	} || { echo "wrk, the load generator, is missing: install it (Debian: apt-get install wrk) and try again."; exit 1; }
 	$(CARGO) build --release --features full --bin hookgate --example compare --example floor_proxy
 	ulimit -n "$$(ulimit -Hn)" && $(TARGET)/release/examples/compare $(ARGS)
+
+# Looks for bytes that break a law of src/fuzz.rs, so many SECONDS with each. Takes ten minutes to build; the compiler's switches for
+# coverage are not stable, hence the variable.
+SECONDS ?= 60
+LAWS ?= json sse request answer document tools
+fuzz: setup
+	@command -v cargo-fuzz >/dev/null || $(CARGO) install cargo-fuzz --locked
+	cd fuzz && export RUSTC_BOOTSTRAP=1 && $(CARGO) fuzz build -s none -O && for law in $(LAWS); do \
+		mkdir -p corpus/$$law && $(CARGO) fuzz run -s none -O $$law corpus/$$law ../tests/seeds -- -dict=words.dict -max_total_time=$(SECONDS) || exit 1; \
+	done
 
 # Real clients with a model that is scripted: agent programs from npm and the SDK of `make test-python`. Not a part of
 # `make test`: what it installs takes 530 MB. `make test-clients ARGS="-k terminal"` runs some of them.

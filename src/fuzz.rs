@@ -248,12 +248,13 @@ mod tests {
 
     use super::*;
 
-    const STREAM: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"model\":\"x\",\"usage\":{\"input_tokens\":1}}}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"n\",\"input\":{}}}\n\nevent: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":1}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
-    const REQUEST: &str = r#"{"model":"m","tools":[{"name":"a"},{"type":"web_search_1","name":"w"}],"tool_choice":{"type":"tool","name":"w"},"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"a","input":{"x":[1,{"y":null}]}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r\n\n<system-reminder>\nThe user sent a new message while you were working:\nb\n</system-reminder>"},{"type":"text","text":"c"},{"type":"text","text":"d"}]}]}"#;
-    const DOCUMENT: &str = r#"{"version":1,"hooks":{"PreToolUse":[{"id":"a","type":"http","url":"https://hooks.example.com/p","matcher":["x"],"timeoutMs":10,"failureMode":"closed"}]}}"#;
+    // What fuzzers begin with, too.
+    const STREAM: &str = include_str!("../tests/seeds/stream.txt");
+    const REQUEST: &str = include_str!("../tests/seeds/request.json");
+    const DOCUMENT: &str = include_str!("../tests/seeds/document.json");
 
-    const CALL: &str = r#" {"jsonrpc":"2.0","id":"q","method":"tools/call","params":{"name":"a","arguments":{"x":[1,{"y":null}]},"_meta":{"k":"v"},"requestState":"s"}}"#;
-    const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","inputSchema":{}}, {"name":"b"}],"content":[{"type":"text","text":"x"}],"isError":false,"task":{"taskId":"t"}}}"#;
+    const CALL: &str = include_str!("../tests/seeds/call.json");
+    const RESULT: &str = include_str!("../tests/seeds/result.json");
 
     /// Bytes near to an example, behind one byte that chooses.
     fn near(text: &'static str) -> impl Strategy<Value = Vec<u8>> {

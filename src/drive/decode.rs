@@ -10,53 +10,73 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 use crate::{Body, BoxError};
 
-/// The codings of a body, in the order in which they were applied; `identity` is none.
-fn codings(headers: &HeaderMap) -> Vec<String> {
-    headers
-        .get_all(header::CONTENT_ENCODING)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
+/// The names of a body's codings, in the order in which they were applied; `identity` is none.
+fn names(headers: &HeaderMap) -> impl Iterator<Item = String> + '_ {
+    let lists = headers.get_all(header::CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    lists
+        .flat_map(|list| list.split(','))
         .map(|coding| coding.trim().to_ascii_lowercase())
         .filter(|coding| !coding.is_empty() && coding != "identity")
-        .collect()
 }
 
 /// Whether the body is compressed at all.
 pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
-    !codings(headers).is_empty()
+    names(headers).next().is_some()
+}
+
+/// A coding that can be undone.
+#[derive(Clone, Copy)]
+enum Coding {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+/// The codings of a body, in the order in which they were applied.
+fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, String> {
+    let coding = |name: String| match &*name {
+        "gzip" | "x-gzip" => Ok(Coding::Gzip),
+        "deflate" => Ok(Coding::Deflate),
+        "br" => Ok(Coding::Brotli),
+        "zstd" => Ok(Coding::Zstd),
+        other => Err(format!("its content-encoding {other:?} is unknown; gzip, deflate, br and zstd can be read")),
+    };
+    names(headers).map(coding).collect()
 }
 
 type Reader = Box<dyn AsyncBufRead + Send + Unpin>;
 
-/// Undoes one coding.
-fn undo(coding: &str, reader: Reader) -> Result<Reader, String> {
-    fn buffered(reader: impl AsyncRead + Send + Unpin + 'static) -> Reader {
-        Box::new(tokio::io::BufReader::new(reader))
-    }
-    match coding {
-        "gzip" | "x-gzip" => {
-            let mut decoder = GzipDecoder::new(reader);
-            decoder.multiple_members(true);
-            Ok(buffered(decoder))
+impl Coding {
+    fn undo(self, reader: Reader) -> Reader {
+        fn buffered(reader: impl AsyncRead + Send + Unpin + 'static) -> Reader {
+            Box::new(tokio::io::BufReader::new(reader))
         }
-        "deflate" => Ok(buffered(ZlibDecoder::new(reader))),
-        "br" => Ok(buffered(BrotliDecoder::new(reader))),
-        "zstd" => Ok(buffered(ZstdDecoder::new(reader))),
-        other => Err(format!("its content-encoding {other:?} is unknown; gzip, deflate, br and zstd can be read")),
+        match self {
+            Coding::Gzip => {
+                let mut decoder = GzipDecoder::new(reader);
+                decoder.multiple_members(true);
+                buffered(decoder)
+            }
+            Coding::Deflate => buffered(ZlibDecoder::new(reader)),
+            Coding::Brotli => buffered(BrotliDecoder::new(reader)),
+            Coding::Zstd => buffered(ZstdDecoder::new(reader)),
+        }
     }
+}
+
+/// Without all of the codings.
+fn undone(codings: &[Coding], reader: Reader) -> Reader {
+    codings.iter().rev().fold(reader, |reader, coding| coding.undo(reader))
 }
 
 /// A whole body without its codings, at most `limit` bytes.
 pub(super) async fn whole(headers: &HeaderMap, body: Bytes, limit: usize) -> Result<Bytes, String> {
-    let codings = codings(headers);
+    let codings = codings(headers)?;
     if codings.is_empty() {
         return Ok(body);
     }
-    let mut reader: Reader = Box::new(std::io::Cursor::new(body));
-    for coding in codings.iter().rev() {
-        reader = undo(coding, reader)?;
-    }
+    let reader = undone(&codings, Box::new(std::io::Cursor::new(body)));
     let mut text = Vec::new();
     match reader.take(limit as u64 + 1).read_to_end(&mut text).await {
         Ok(_) if text.len() > limit => Err(format!("it is over {limit} bytes when it is decompressed")),
@@ -65,18 +85,25 @@ pub(super) async fn whole(headers: &HeaderMap, body: Bytes, limit: usize) -> Res
     }
 }
 
+/// A body whose coding is unknown, as it came, and what is wrong with it.
+#[derive(Debug)]
+pub(super) struct Unknown {
+    pub(super) body: Body,
+    pub(super) why: String,
+}
+
 /// A streamed body without its codings: what can be decoded leaves as it comes.
-pub(super) fn stream(headers: &HeaderMap, body: Body) -> Result<Body, String> {
-    let codings = codings(headers);
+pub(super) fn stream(headers: &HeaderMap, body: Body) -> Result<Body, Unknown> {
+    let codings = match codings(headers) {
+        Ok(codings) => codings,
+        Err(why) => return Err(Unknown { body, why }),
+    };
     if codings.is_empty() {
         return Ok(body);
     }
     let frames = BodyStream::new(body).try_filter_map(|frame| async move { Ok(frame.into_data().ok()) });
     let frames = frames.map_err(std::io::Error::other);
-    let mut reader: Reader = Box::new(StreamReader::new(Box::pin(frames)));
-    for coding in codings.iter().rev() {
-        reader = undo(coding, reader)?;
-    }
+    let reader = undone(&codings, Box::new(StreamReader::new(Box::pin(frames))));
     let frames = ReaderStream::new(reader).map(|chunk| chunk.map(http_body::Frame::data).map_err(BoxError::from));
     Ok(Body::wrap(http_body_util::StreamBody::new(frames)))
 }

@@ -16,6 +16,7 @@ mod meter;
 mod origin;
 mod outgoing;
 mod prompts;
+pub(crate) mod rebodied;
 mod results;
 mod route;
 #[cfg(feature = "mcp")]

@@ -2,6 +2,7 @@
 
 use http::{HeaderValue, Request, header, request};
 
+use super::rebodied;
 use crate::Body;
 use crate::wire::json::Rope;
 
@@ -10,9 +11,7 @@ use crate::wire::json::Rope;
 pub(super) fn request(head: &request::Parts, body: Rope, inspect_answer: bool, edited: bool) -> Request<Body> {
     let mut head = head.clone();
     if edited {
-        for name in ["content-encoding", "content-md5", "digest", "content-digest", "repr-digest"] {
-            head.headers.remove(name);
-        }
+        rebodied::strip_of_body(&mut head.headers);
     }
     if inspect_answer {
         head.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));

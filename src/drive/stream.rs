@@ -20,6 +20,7 @@ use super::body::GuardedBody;
 use super::decode;
 use super::exchange::Exchange;
 use super::meter::{self, Held};
+use super::rebodied;
 use crate::Body;
 use crate::audit::AuditOutcome;
 use crate::hooks::Event;
@@ -39,15 +40,17 @@ pub(super) async fn run(
     let (mut parts, body) = response.into_parts();
     let body = match decode::stream(&parts.headers, body) {
         Ok(body) => body,
-        Err(why) => return uninspectable(&exchange, Response::from_parts(parts, Body::empty()), &why),
+        Err(unknown) => {
+            return uninspectable(&exchange, Response::from_parts(parts, unknown.body), &unknown.why);
+        }
     };
-    if decode::is_encoded(&parts.headers) {
-        parts.headers.remove(header::CONTENT_ENCODING);
-        parts.headers.remove(header::ETAG);
-    }
-    // How long the answer gets is not known before it is decided about.
-    parts.headers.remove(header::CONTENT_LENGTH);
     let policy = exchange.policy();
+    if policy.gated.is_some() || policy.stop_gated || decode::is_encoded(&parts.headers) {
+        rebodied::strip_of_body(&mut parts.headers);
+    }
+    // Even where nothing is changed, an end of hookgate's own may have to be put to it, and no trailers are kept for it.
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.remove(header::TRAILER);
     let resumed = attempt.and_then(|attempt| {
         let (id, model) = &attempt.head;
         Stream::resume(policy.clone(), attempt.rounds.clone(), id, model)

@@ -13,6 +13,7 @@ use super::body::GuardedBody;
 use super::decode;
 use super::exchange::Exchange;
 use super::meter;
+use super::rebodied;
 use crate::Body;
 use crate::audit::AuditOutcome;
 use crate::hooks::Event;
@@ -58,6 +59,8 @@ pub(super) async fn run(
     let mut answer = Answer { exchange, policy, codec, past, head, billed: Billed::default() };
 
     let (mut parts, body) = response.into_parts();
+    // None are kept for its end.
+    parts.headers.remove(header::TRAILER);
     let Ok(mut sent) = collect(&answer.exchange, body).await else { return broken(&answer.exchange) };
     loop {
         let limit = answer.exchange.core.inner.limits.max_request_bytes;
@@ -116,12 +119,8 @@ fn blocked(exchange: &Exchange, reason: &str) -> Response<GuardedBody> {
 }
 
 fn deliver(mut parts: response::Parts, body: Rope) -> Response<Body> {
-    for name in ["content-encoding", "content-md5", "digest", "content-digest", "repr-digest", "etag"] {
-        parts.headers.remove(name);
-    }
-    parts.headers.remove(header::TRANSFER_ENCODING);
-    parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
-    Response::from_parts(parts, Body::from(body))
+    rebodied::strip_of_body(&mut parts.headers);
+    rebodied::whole(parts, body.to_bytes())
 }
 
 impl Answer {

@@ -1,7 +1,7 @@
 //! An MCP server of hookgate's own, over Streamable HTTP, for agents that get callbacks by a tool of theirs.
 //!
-//! It has the tools `request_tmp_hook` and `await_tmp_hook`. Nothing is kept between two requests: a client that comes
-//! again after hookgate was restarted notices nothing.
+//! It has the tools `request_tmp_hook` and `await_tmp_hook`. Of sessions nothing is kept between two requests: a client
+//! that comes again after hookgate was restarted notices nothing.
 
 mod answer;
 mod cancel;

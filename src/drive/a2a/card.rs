@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::uri::{Authority, Scheme};
-use http::{HeaderMap, HeaderName, Response, StatusCode, Version, header, request, response};
+use http::{HeaderMap, HeaderName, Response, StatusCode, Version, header, request};
 use http_body_util::{BodyExt, Limited};
 
 use super::forward::unreachable;
@@ -13,6 +13,7 @@ use crate::Body;
 use crate::drive::core::Hookgate;
 use crate::drive::decode;
 use crate::drive::outgoing;
+use crate::drive::rebodied;
 use crate::drive::route::Route;
 use crate::upstream::Upstream;
 use crate::wire::a2a::{Binding, Place, rewrite};
@@ -100,23 +101,16 @@ pub(super) async fn pass(
         // Whatever its media type is: clients do not look at it.
         Ok((sent, text)) => match rewritten(core, &place, of, &text, Span { start: 0, end: text.len() }) {
             Some(changed) => {
-                unencoded(&mut head.headers);
-                framed(head, changed)
+                rebodied::strip_of_body(&mut head.headers);
+                rebodied::whole(head, changed)
             }
-            None => framed(head, sent),
+            None => rebodied::whole(head, sent),
         },
         Err(why) => {
             let message = format!("hookgate cannot have the agent's card lead to its route: {why}");
             refusal(Binding::Rest, StatusCode::BAD_GATEWAY, None, 0, &message)
         }
     }
-}
-
-/// An answer with a body whose length is known.
-fn framed(mut head: response::Parts, body: Bytes) -> Response<Body> {
-    head.headers.remove(header::TRANSFER_ENCODING);
-    head.headers.insert(header::CONTENT_LENGTH, body.len().into());
-    Response::from_parts(head, body.into())
 }
 
 /// A card as it came, and without its content coding.
@@ -126,11 +120,4 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<(Bytes, Bytes), String>
         sent.map_err(|error| format!("it broke off, or is larger than {MAX_CARD_BYTES} bytes: {error}"))?.to_bytes();
     let text = decode::whole(headers, sent.clone(), MAX_CARD_BYTES).await?;
     Ok((sent, text))
-}
-
-/// What is said of a body that is another one now.
-fn unencoded(headers: &mut HeaderMap) {
-    for name in ["content-encoding", "etag", "content-md5", "digest", "content-digest", "repr-digest"] {
-        headers.remove(name);
-    }
 }

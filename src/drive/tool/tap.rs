@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, Response, header};
+use http::Response;
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Limited};
 use tokio::runtime::Handle;
@@ -16,14 +16,12 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::drive::answer::media_type;
 use crate::drive::decode;
+use crate::drive::rebodied;
 use crate::wire::sse::Splitter;
 use crate::{Body, BoxError};
 
 /// How long an answer is read on after its client has left.
 const DETACHED_TIME: Duration = Duration::from_secs(600);
-
-/// What a changed body makes untrue.
-const OF_THE_BODY: [HeaderName; 2] = [header::CONTENT_LENGTH, header::ETAG];
 
 /// Who looks at an answer.
 pub(in crate::drive) trait Watch: Send + Unpin + 'static {
@@ -77,11 +75,14 @@ pub(in crate::drive) async fn watch<W: Watch>(
         return Ok(Response::from_parts(head, body));
     }
     if decode::is_encoded(&head.headers) {
-        body = decode::stream(&head.headers, body).map_err(|why| {
-            watch.blind(&why);
-            Unwatchable(why)
-        })?;
-        decoded(&mut head.headers);
+        body = match decode::stream(&head.headers, body) {
+            Ok(body) => body,
+            Err(decode::Unknown { body, why }) => {
+                watch.blind(&why);
+                return if replaces { Err(Unwatchable(why)) } else { Ok(Response::from_parts(head, body)) };
+            }
+        };
+        rebodied::strip_of_body(&mut head.headers);
     }
     let sight = match (streamed, replaces) {
         (true, _) => Sight::Events { splitter: Splitter::new(limit), replaces },
@@ -97,16 +98,13 @@ pub(in crate::drive) async fn watch<W: Watch>(
             let replaced = watch.message(&text);
             watch.ended(true);
             if replaced.is_some() {
-                OF_THE_BODY.iter().for_each(|name| drop(head.headers.remove(name)));
+                rebodied::strip_of_body(&mut head.headers);
             }
-            let text = replaced.unwrap_or(text);
-            head.headers.remove(header::TRANSFER_ENCODING);
-            head.headers.insert(header::CONTENT_LENGTH, text.len().into());
-            return Ok(Response::from_parts(head, text.into()));
+            return Ok(rebodied::whole(head, replaced.unwrap_or(text)));
         }
     };
     if replaces {
-        OF_THE_BODY.iter().for_each(|name| drop(head.headers.remove(name)));
+        rebodied::strip_of_body(&mut head.headers);
     }
     let tap = Tap(Some(Inner { body, watch, sight, limit, ready: None, over: false }));
     Ok(Response::from_parts(head, Body::wrap(tap)))
@@ -115,12 +113,6 @@ pub(in crate::drive) async fn watch<W: Watch>(
 /// `application/json`, and what names itself as JSON of a certain kind.
 fn is_json(media: &str) -> bool {
     media == "application/json" || media.starts_with("application/") && media.ends_with("+json")
-}
-
-/// The answer goes on without its content coding.
-fn decoded(headers: &mut HeaderMap) {
-    headers.remove(header::CONTENT_ENCODING);
-    OF_THE_BODY.iter().for_each(|name| drop(headers.remove(name)));
 }
 
 /// The body of a watched answer.

@@ -8,6 +8,7 @@ use http_body_util::{BodyExt as _, Limited};
 use super::upstream::RouteUpstream;
 use super::upstream::headers::Place;
 use crate::body::Body;
+use crate::drive::rebodied;
 use crate::problem::problem;
 use crate::upstream::Upstream as _;
 use crate::wire::mcp::{PROTECTED_RESOURCE, with_metadata_at, with_resource};
@@ -84,9 +85,7 @@ impl Public {
             return response;
         }
         let (mut parts, body) = response.into_parts();
-        for name in [header::CONTENT_LENGTH, header::ETAG] {
-            parts.headers.remove(name);
-        }
+        rebodied::strip_of_body(&mut parts.headers);
         if head.method == Method::HEAD {
             return Response::from_parts(parts, body);
         }

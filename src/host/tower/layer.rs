@@ -19,8 +19,7 @@ use crate::{Hookgate, Route};
 /// 6. How a client reaches the service is told by the request's `host` and its version's own scheme, or by extensions of the
 ///    types [`Scheme`](http::uri::Scheme) and [`Authority`](http::uri::Authority) that a service in front sets: the addresses in
 ///    an agent's card are made of it, unless the route has a [`public_origin`](Route::public_origin).
-///
-/// 6. Which hosts and origins a request may name is left to the service: it knows its own names. An MCP server on somebody's machine
+/// 7. Which hosts and origins a request may name is left to the service: it knows its own names. An MCP server on somebody's machine
 ///    needs that check, or any web page can use it (DNS rebinding).
 ///
 /// ```

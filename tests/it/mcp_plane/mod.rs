@@ -34,7 +34,8 @@ suite! {
             notifications_and_answers_pass, statuses_of_sessions_pass, a_session_begins_and_ends_once,
             an_absent_server_is_told_as_a_failure;
         streams: what_comes_before_the_result_is_not_held, a_result_comes_on_another_stream, any_split_gives_the_same,
-            a_stream_that_lasts_is_not_buffered, an_answer_too_large_to_look_at_passes;
+            a_stream_that_lasts_is_not_buffered, an_answer_too_large_to_look_at_passes,
+            an_answer_in_an_unknown_coding_passes, a_digest_does_not_outlive_a_change;
         gone: a_legacy_call_goes_on_without_its_client, a_legacy_call_goes_on_before_its_answer_begins,
             a_modern_call_is_given_up_with_its_client, a_client_that_leaves_while_a_policy_thinks_calls_nothing;
     }

@@ -1,6 +1,6 @@
 //! Answers that come as events.
 
-use hookgate::testing::{Answer, Gate};
+use hookgate::testing::{Answer, Gate, Ruling};
 use http::Method;
 use serde_json::json;
 
@@ -121,6 +121,43 @@ pub(super) async fn an_answer_too_large_to_look_at_passes(at: At) -> Outcome {
         assert_eq!(stage.ask(&call(1, "read", json!({}))).await?["result"], big);
         let told = stage.policy.at_least_of("PostToolUseFailure", 1).await;
         assert!(told[0].detail()["error"]["message"].as_str().is_some_and(|message| message.contains("10000 bytes")));
+    }
+    Ok(())
+}
+
+/// Nothing in it may have to be replaced: what cannot be decoded passes byte by byte, and its call is told as one whose result
+/// is not known.
+pub(super) async fn an_answer_in_an_unknown_coding_passes(at: At) -> Outcome {
+    let stage = at.server(|_, request| match request.json()["method"].as_str() {
+        Some("tools/call") => Answer::json(200, "packed").header("content-encoding", "x-unknown"),
+        _ => Answer::json(202, ""),
+    });
+    let stage = stage.start().await?;
+    let answer = stage.post(&legacy(), call(1, "read", json!({})).to_string()).await?;
+    assert_eq!((answer.status.as_u16(), &answer.headers["content-encoding"]), (200, &"x-unknown".parse()?));
+    assert_eq!(answer.bytes().await?, "packed");
+    let told = stage.policy.at_least_of("PostToolUseFailure", 1).await;
+    assert!(told[0].detail()["error"]["message"].as_str().is_some_and(|message| message.contains("x-unknown")));
+    Ok(())
+}
+
+/// What is added to a result makes a digest of it untrue.
+pub(super) async fn a_digest_does_not_outlive_a_change(at: At) -> Outcome {
+    for changed in [false, true] {
+        let result = json!({"jsonrpc": "2.0", "id": 1, "result": said("done")});
+        let stage = at
+            .server(move |_, request| match request.json()["method"].as_str() {
+                Some("tools/call") => Answer::json(200, result.to_string()).header("content-digest", "sha-256=:x:"),
+                _ => at.result(request, &json!({"tools": []})),
+            })
+            .policy(move |asked| match changed && asked.event() == "PreToolUse" {
+                true => Ruling::pass().context("beware"),
+                false => Ruling::pass(),
+            });
+        let stage = stage.start().await?;
+        let answer = stage.post(&legacy(), call(1, "read", json!({})).to_string()).await?;
+        assert_eq!(answer.headers.contains_key("content-digest"), !changed);
+        assert_eq!(String::from_utf8_lossy(&answer.bytes().await?).contains("beware"), changed);
     }
     Ok(())
 }

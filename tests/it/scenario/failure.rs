@@ -162,3 +162,18 @@ pub(super) async fn an_answer_that_cannot_be_decoded_does_not_pass(at: Setting) 
     }
     Ok(())
 }
+
+/// While nobody judges, what cannot be decoded passes byte by byte.
+pub(super) async fn an_answer_that_cannot_be_decoded_passes_while_nobody_judges(at: Setting) -> Outcome {
+    let packed = "not what its coding says";
+    let answer = match at.stream {
+        true => Answer::events([packed]),
+        false => Answer::json(200, packed),
+    };
+    let stage = at.model([answer.header("content-encoding", "x-unknown")]).hooks(["PostToolUse"]).start().await?;
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"Go."}]}"#;
+    let incoming = stage.client().post("/v1/messages", &[], body).await?;
+    assert_eq!(incoming.headers["content-encoding"], "x-unknown");
+    assert_eq!(incoming.bytes().await?, packed);
+    Ok(())
+}

@@ -82,7 +82,8 @@ suite! {
             an_unreachable_upstream_is_a_bad_gateway,
             an_upstream_that_hangs_up_is_a_bad_gateway,
             an_answer_of_the_other_kind_is_inspected,
-            an_answer_that_cannot_be_decoded_does_not_pass;
+            an_answer_that_cannot_be_decoded_does_not_pass,
+            an_answer_that_cannot_be_decoded_passes_while_nobody_judges;
         fidelity:
             passing_hooks_change_no_byte,
             a_held_end_is_released_as_it_was,

@@ -134,7 +134,7 @@ pub(super) enum Read {
     Failed(Box<Error>),
 }
 
-/// Reads on. At the end the connection goes back to its pool.
+/// Reads on. At the end the connection is kept for another exchange.
 pub(super) async fn read(mut lease: Lease) -> Read {
     loop {
         let Some(session) = lease.session() else { return Read::End };

@@ -47,7 +47,7 @@ fn cause(error: &Error) -> Option<String> {
 }
 
 /// Whether a request may be sent again although it is not idempotent: the upstream said that it did nothing with it, or
-/// it went out on a connection from the pool that turned out to be closed, and not one byte of an answer came.
+/// it went out on a kept connection that turned out to be closed, and not one byte of an answer came.
 pub(in crate::host::pingora) fn may_retry(error: &Error, reused: bool) -> bool {
     match (error.etype(), &error.retry) {
         (ErrorType::H2Error | ErrorType::H2Downgrade, RetryType::Decided(retry)) => *retry,

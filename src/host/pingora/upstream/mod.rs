@@ -1,4 +1,4 @@
-//! A route's upstream over pingora's pooled connections: the [`Upstream`] of inspected exchanges, and the peers of
+//! A route's upstream over connections that are kept: the [`Upstream`] of inspected exchanges, and the peers of
 //! those that pass.
 
 mod balance;
@@ -40,7 +40,7 @@ use crate::body::Body;
 use crate::config::RouteConfig;
 use crate::upstream::{Upstream, UpstreamError, UpstreamErrorKind};
 
-/// How often a request is sent again after a connection from the pool turned out to be closed.
+/// How often a request is sent again after a kept connection turned out to be closed.
 const MAX_RETRIES: usize = 2;
 
 /// The servers of one route. Cheap to clone.
