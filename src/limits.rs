@@ -43,6 +43,9 @@ pub const CLAIM_GRACE: Duration = Duration::from_secs(5);
 pub const CORRELATION_WINDOW: Duration = Duration::from_secs(30);
 /// Such calls that are remembered at once; the oldest makes room.
 pub const MAX_CORRELATED_CALLS: usize = 10_000;
+/// Sub-agents of one session whose conversations are remembered at once, by the ids that clients give them; the one that was
+/// used longest ago makes room.
+pub const MAX_SESSION_AGENTS: usize = 256;
 /// Background tasks of one session, those that ended and are still known included. When as many run, no further one begins.
 pub const MAX_SESSION_TASKS: usize = 256;
 /// The longest title of a background task, in bytes of UTF-8.
@@ -67,7 +70,7 @@ pub struct Limits {
     pub max_gated_bytes: usize,
     /// Sessions remembered at once; the longest idle one is forgotten first.
     pub max_sessions: usize,
-    /// A session that is idle this long is forgotten.
+    /// A session that is idle this long is forgotten, when the next requests of other sessions come or it comes back.
     pub session_idle: Duration,
     /// The pause between keep-alives while an answer is held.
     pub keepalive: Duration,

@@ -100,6 +100,29 @@ impl HookSet {
         only
     }
 
+    /// The same set without the handlers of these ids. What is denied without asking anybody stays denied.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use hookgate::hooks::{Event, HookSet};
+    /// let document = br#"{"version": 1, "hooks": {"Stop": [
+    ///     {"id": "a", "type": "http", "url": "https://hooks.example.com/a"},
+    ///     {"id": "b", "type": "http", "url": "https://hooks.example.com/b"},
+    ///     {"id": "c", "type": "http", "url": "https://hooks.example.com/c"}]}}"#;
+    /// let set = HookSet::builder().allowed_hosts(["hooks.example.com"]).document("d", document).build().unwrap();
+    /// let left = set.without(&[Arc::from("b")]);
+    /// assert_eq!(left.handlers(Event::Stop).iter().map(|handler| &*handler.id).collect::<Vec<_>>(), ["a", "c"]);
+    /// ```
+    #[must_use]
+    pub fn without(&self, ids: &[Arc<str>]) -> HookSet {
+        let mut left = self.clone();
+        for handlers in &mut left.by_event {
+            handlers.retain(|handler| !ids.contains(&handler.id));
+        }
+        left
+    }
+
     /// All handlers, event by event.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Handler>> {
         self.by_event.iter().flatten()

@@ -15,15 +15,11 @@ impl Ledger {
     /// client that goes on with the old history could bring a refused prompt before the model after all: whoever deletes a
     /// session wants it forgotten, and not to overrule a policy.
     pub(crate) fn forget(&self, key: &SessionKey) {
-        self.sessions.remove(key);
-        // The threads before what they left, see `Ledger::share_prompt`.
-        self.threads.retain(|thread_key, thread| {
-            let own = thread_key.session == *key;
-            if own {
-                thread.leave();
-            }
-            !own
-        });
+        if let Some((_, session)) = self.sessions.remove(key) {
+            self.idle.remove(session.idle_key());
+            // The threads before what they left, see `Ledger::share_prompt`.
+            session.threads.leave();
+        }
         self.prompts.retain(|place, decision| !is_of(&place.0, decision, key) || decision.outlive());
         self.answers.retain(|place, answer| !is_of(&place.0, answer, key));
         self.messages.retain(|place, messages| *place.0 != *key.tenant || !without(messages, key));
@@ -61,7 +57,7 @@ mod tests {
     use crate::id::{Digest, ThreadKey};
     use crate::ledger::record::AnswerRecord;
     use crate::ledger::{Lineage, Sighting, Thread};
-    use crate::limits::Limits;
+    use crate::limits::{Limits, MAX_SESSION_AGENTS};
     use crate::time::Timestamp;
 
     fn key(session: &str) -> SessionKey {
@@ -71,6 +67,11 @@ mod tests {
     fn open(ledger: &Ledger, session: &str) -> std::sync::Arc<Thread> {
         let sighting = Sighting::at(Instant::now(), Timestamp::from_unix_millis(0));
         ledger.open(&ThreadKey { session: key(session), agent: None }, &sighting).0
+    }
+
+    fn open_agent(ledger: &Ledger, session: &str, agent: &str) -> std::sync::Arc<Thread> {
+        let sighting = Sighting::at(Instant::now(), Timestamp::from_unix_millis(0));
+        ledger.open(&ThreadKey { session: key(session), agent: Some(agent.into()) }, &sighting).0
     }
 
     fn denied(reason: &str, failed: bool) -> PromptDecision {
@@ -98,7 +99,8 @@ mod tests {
     /// Sessions, threads, answers, messages, lineage.
     fn sizes(ledger: &Ledger) -> [usize; 5] {
         let messages = ledger.messages.iter().map(|place| place.len()).sum();
-        [ledger.sessions.len(), ledger.threads.len(), ledger.answers.len(), messages, ledger.lineage.len()]
+        let threads = ledger.sessions.iter().map(|session| session.threads.len()).sum();
+        [ledger.sessions.len(), threads, ledger.answers.len(), messages, ledger.lineage.len()]
     }
 
     fn assert_only_refusals_are_left_of_one(ledger: &Ledger) {
@@ -125,6 +127,20 @@ mod tests {
         let ledger = Ledger::new(Limits::default());
         fill(&ledger, &open(&ledger, "two"));
         let late = open(&ledger, "one");
+        ledger.forget(&key("one"));
+        fill(&ledger, &late);
+        assert_only_refusals_are_left_of_one(&ledger);
+    }
+
+    #[test]
+    fn what_was_under_way_in_a_thread_that_made_room_leaves_nothing() {
+        let ledger = Ledger::new(Limits::default());
+        fill(&ledger, &open(&ledger, "two"));
+        let late = open_agent(&ledger, "one", "late");
+        for other in 0..MAX_SESSION_AGENTS {
+            open_agent(&ledger, "one", &other.to_string());
+        }
+        assert!(!std::sync::Arc::ptr_eq(&late, &open_agent(&ledger, "one", "late")), "it made room");
         ledger.forget(&key("one"));
         fill(&ledger, &late);
         assert_only_refusals_are_left_of_one(&ledger);

@@ -3,6 +3,7 @@
 mod anchor;
 mod brought;
 mod forget;
+mod idle;
 mod prompt;
 mod record;
 mod rewrite;
@@ -12,6 +13,7 @@ mod spoken;
 mod store;
 mod tasks;
 mod thread;
+mod threads;
 
 pub(crate) use anchor::Anchors;
 pub(crate) use brought::Brought;

@@ -8,8 +8,10 @@ use lru::LruCache;
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
+use super::idle::IdleKey;
 use super::tasks::Tasks;
 use super::thread::{Once, bounded};
+use super::threads::Threads;
 use crate::id::{Digest, SessionKey};
 use crate::time::Timestamp;
 
@@ -22,6 +24,8 @@ pub(super) struct Session {
     /// Grows from session to session: lists are in its order.
     pub(super) number: u64,
     pub(super) seen: Instant,
+    /// When it had been seen when it was queued to be forgotten.
+    pub(super) queued: Instant,
     created_at: Timestamp,
     seen_at: Timestamp,
     pub(super) archived: bool,
@@ -33,6 +37,7 @@ pub(super) struct Session {
     pub(super) started: Once<()>,
     pub(super) deletion: Arc<Deletion>,
     pub(super) tasks: Tasks,
+    pub(super) threads: Threads,
     /// Digests of the prompts that calls handed to sub-agents, with the agent that was seen to have it.
     pub(super) delegated: LruCache<Digest, Option<Arc<str>>>,
 }
@@ -100,6 +105,7 @@ impl Session {
         Session {
             number,
             seen: sighting.now,
+            queued: sighting.now,
             created_at: sighting.at,
             seen_at: sighting.at,
             archived: false,
@@ -110,6 +116,7 @@ impl Session {
             started: Once::default(),
             deletion: Arc::default(),
             tasks: Tasks::default(),
+            threads: Threads::default(),
             delegated: bounded(DELEGATIONS),
         }
     }
@@ -128,6 +135,11 @@ impl Session {
             self.last_turn = sighting.turn;
             self.turns += 1;
         }
+    }
+
+    /// Where it is among those to be forgotten.
+    pub(super) fn idle_key(&self) -> IdleKey {
+        (self.queued, self.number)
     }
 
     pub(super) fn record(&self, key: &SessionKey) -> SessionRecord {

@@ -1,13 +1,14 @@
 //! All threads, and how one thread finds what another one decided.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
 use dashmap::DashMap;
 use dashmap::mapref::one::RefMut;
 
 use super::anchor::link;
+use super::idle::IdleQueue;
 use super::record::{AnswerRecord, SuppliedResult};
 use super::rewrite::{Known, PromptDecision};
 use super::session::{Session, Sighting};
@@ -24,8 +25,8 @@ const PLACES_PER_SESSION: usize = 16;
 /// within the tenant by their anchors, which no other history shares.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    pub(super) threads: DashMap<ThreadKey, Arc<Thread>>,
     pub(super) sessions: DashMap<SessionKey, Session>,
+    pub(super) idle: IdleQueue,
     pub(super) prompts: DashMap<Place, Owned<PromptDecision>>,
     pub(super) answers: DashMap<Place, Owned<Arc<AnswerRecord>>>,
     /// What stands behind a user's message, from callbacks and of what was added at the start of tasks.
@@ -35,7 +36,7 @@ pub(crate) struct Ledger {
     used: AtomicBool,
     /// The number of the next session.
     next: AtomicU64,
-    limits: Limits,
+    pub(super) limits: Limits,
 }
 
 /// A tenant and an anchor.
@@ -83,8 +84,8 @@ impl Ledger {
     /// An empty ledger.
     pub(crate) fn new(limits: Limits) -> Self {
         Ledger {
-            threads: DashMap::new(),
             sessions: DashMap::new(),
+            idle: IdleQueue::default(),
             prompts: DashMap::new(),
             answers: DashMap::new(),
             messages: DashMap::new(),
@@ -104,62 +105,40 @@ impl Ledger {
     pub(crate) fn open(&self, key: &ThreadKey, sighting: &Sighting<'_>) -> (Arc<Thread>, bool) {
         let (mut session, new) = self.session(&key.session, sighting);
         session.see(sighting);
+        let thread = session.threads.open(key);
         drop(session);
-        let thread = self.threads.entry(key.clone()).or_insert_with(|| Arc::new(Thread::new(key.clone()))).clone();
-        if new {
-            self.make_room(sighting.now, key);
-        }
+        self.make_room(sighting.now, new);
         (thread, new)
     }
 
-    /// The session's entry, which is made when there is none, and whether it was made. Whoever made it has to
+    /// The session's entry, which is made when there is none, and whether it was made. Whoever asks for it has to
     /// [make room](Ledger::make_room) once the entry is let go.
     pub(super) fn session(&self, key: &SessionKey, sighting: &Sighting<'_>) -> (RefMut<'_, SessionKey, Session>, bool) {
         let mut new = false;
-        let session = self.sessions.entry(key.clone()).or_insert_with(|| {
+        let mut session = self.sessions.entry(key.clone()).or_insert_with(|| {
             new = true;
-            Session::new(self.next.fetch_add(1, Ordering::Relaxed), sighting)
+            self.begin(key, sighting)
         });
+        if !new && sighting.now.saturating_duration_since(session.seen) >= self.limits.session_idle {
+            // It comes back when its time is over, and nobody came since to find that out.
+            self.idle.remove(session.idle_key());
+            *session = self.begin(key, sighting);
+            new = true;
+        }
         (session, new)
     }
 
-    /// Keeps everything within its bounds after a session came. The thread that is in use stays.
-    pub(super) fn make_room(&self, now: Instant, in_use: &ThreadKey) {
-        if self.sessions.len() > self.limits.max_sessions {
-            self.evict(now, in_use);
-        }
-        self.forget_places();
+    fn begin(&self, key: &SessionKey, sighting: &Sighting<'_>) -> Session {
+        let session = Session::new(self.next.fetch_add(1, Ordering::Relaxed), sighting);
+        self.idle.put(session.idle_key(), key.clone());
+        session
     }
 
-    /// Forgets idle sessions, and the longest idle twentieth when there are still too many: freeing some room at once
-    /// keeps the search for the oldest rare.
-    fn evict(&self, now: Instant, in_use: &ThreadKey) {
-        let idle = self.limits.session_idle;
-        self.sessions.retain(|_, session| now.saturating_duration_since(session.seen) < idle);
-        if self.sessions.len() > self.limits.max_sessions {
-            let mut seen: Vec<Instant> = self.sessions.iter().map(|session| session.seen).collect();
-            seen.sort_unstable();
-            let cut = seen[(self.limits.max_sessions / 20).min(seen.len() - 1)];
-            self.sessions.retain(|_, session| session.seen > cut);
-        }
-        self.threads.retain(|key, _| key == in_use || self.sessions.contains_key(&key.session));
-        self.lineage.retain(|_, lineage| self.threads.contains_key(&lineage.thread));
-    }
-
-    /// The anchors of a tenant are shared by all its threads, so they are bounded by number and not by owner.
-    fn forget_places(&self) {
-        let most = self.limits.max_sessions.saturating_mul(PLACES_PER_SESSION);
-        if self.prompts.len() > most {
-            self.prompts.clear();
-        }
-        if self.answers.len() > most {
-            self.answers.clear();
-        }
-        if self.messages.len() > most {
-            self.messages.clear();
-        }
-        if self.lineage.len() > most {
-            self.lineage.clear();
+    /// Makes a place for one thing more. Anchors of a tenant, and answers' ids, are shared by all its threads, so they are
+    /// bounded by number and not by owner.
+    fn make_place<K: Eq + Hash, V>(&self, places: &DashMap<K, V>) {
+        if places.len() >= self.limits.max_sessions.saturating_mul(PLACES_PER_SESSION) {
+            places.clear();
         }
     }
 
@@ -182,6 +161,7 @@ impl Ledger {
             self.use_it();
         }
         let place = (thread.key.session.tenant.clone(), prompt);
+        self.make_place(&self.prompts);
         self.prompts.insert(place.clone(), Owned::by(thread, decision));
         if thread.is_gone() {
             self.prompts.remove_if_mut(&place, |_, decision| !decision.outlive());
@@ -200,6 +180,7 @@ impl Ledger {
         let record = Arc::new(record);
         thread.keep_answer(place, &record);
         let place = (thread.key.session.tenant.clone(), place);
+        self.make_place(&self.answers);
         self.answers.insert(place.clone(), Owned::by(thread, record));
         if thread.is_gone() {
             self.answers.remove(&place);
@@ -216,6 +197,7 @@ impl Ledger {
     pub(crate) fn commit_message(&self, thread: &Thread, behind: Digest, text: String) {
         self.use_it();
         let place = (thread.key.session.tenant.clone(), behind);
+        self.make_place(&self.messages);
         self.messages.entry(place.clone()).or_default().push(Owned::by(thread, text));
         if thread.is_gone() {
             self.messages.remove_if_mut(&place, |_, messages| super::forget::without(messages, &thread.key.session));
@@ -226,6 +208,7 @@ impl Ledger {
     pub(crate) fn commit_lineage(&self, thread: &Thread, id: String, lineage: Lineage) {
         self.use_it();
         let place = (thread.key.session.tenant.clone(), id);
+        self.make_place(&self.lineage);
         self.lineage.insert(place.clone(), lineage);
         if thread.is_gone() {
             self.lineage.remove(&place);
@@ -304,9 +287,10 @@ impl Known for View<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::limits::MAX_SESSION_AGENTS;
     use crate::time::Timestamp;
 
     fn at(now: Instant) -> Sighting<'static> {
@@ -327,10 +311,31 @@ mod tests {
             let (_, new) = ledger.open(&key(&index.to_string()), &at(start + Duration::from_secs(index)));
             assert!(new);
         }
-        assert!(ledger.sessions.len() <= 41, "{}", ledger.sessions.len());
-        assert!(ledger.threads.len() <= 41);
+        assert_eq!(ledger.sessions.len(), 40);
         assert!(!ledger.open(&key("59"), &at(start + Duration::from_secs(60))).1, "the newest is kept");
         assert!(ledger.open(&key("0"), &at(start + Duration::from_secs(60))).1, "the oldest is forgotten");
+    }
+
+    #[test]
+    fn the_sub_agent_used_longest_ago_makes_room_and_what_it_was_refused_stays_so() {
+        let ledger = Ledger::new(Limits::default());
+        let now = Instant::now();
+        let open = |agent: Option<String>| {
+            let agent = agent.map(Into::into);
+            ledger.open(&ThreadKey { agent, ..key("one") }, &at(now)).0
+        };
+        let main = open(None);
+        let agents: Vec<_> = (0..MAX_SESSION_AGENTS).map(|agent| open(Some(agent.to_string()))).collect();
+        let denied = PromptDecision { denied: Some("no".into()), ..PromptDecision::default() };
+        ledger.share_prompt(&agents[1], Digest::of(b"p"), denied.clone());
+        assert!(Arc::ptr_eq(&agents[0], &open(Some("0".into()))), "there is room for as many");
+        open(Some("one more".into()));
+        assert_eq!(ledger.sessions.get(&key("one").session).unwrap().threads.len(), MAX_SESSION_AGENTS + 1);
+        assert!(Arc::ptr_eq(&main, &open(None)), "the main thread stays");
+        assert!(Arc::ptr_eq(&agents[0], &open(Some("0".into()))), "it was used since");
+        let again = open(Some("1".into()));
+        assert!(!Arc::ptr_eq(&agents[1], &again), "the one that was used longest ago made room");
+        assert_eq!(View { ledger: &ledger, thread: &again }.prompt(Digest::of(b"p")), Some(denied));
     }
 
     #[test]
@@ -344,6 +349,20 @@ mod tests {
         let (two, _) = ledger.open(&key("two"), &at(now));
         assert_eq!(View { ledger: &ledger, thread: &two }.prompt(Digest::of(b"p")), Some(denied));
         assert!(!ledger.is_blank());
+    }
+
+    #[test]
+    fn what_one_session_shares_is_bounded() {
+        let ledger = Ledger::new(Limits { max_sessions: 2, ..Limits::default() });
+        let (thread, _) = ledger.open(&key("one"), &at(Instant::now()));
+        for place in (0..100_u8).map(|place| Digest::of(&[place])) {
+            ledger.share_prompt(&thread, place, PromptDecision::default());
+            ledger.commit_answer(&thread, place, AnswerRecord::default());
+            ledger.commit_message(&thread, place, "a message".into());
+            assert_eq!(ledger.shared_prompt(&thread, place), Some(PromptDecision::default()), "the newest is there");
+            let sizes = [ledger.prompts.len(), ledger.answers.len(), ledger.messages.len()];
+            assert!(sizes.iter().all(|size| *size <= 2 * PLACES_PER_SESSION), "{sizes:?}");
+        }
     }
 
     #[test]

@@ -49,8 +49,8 @@ pub(crate) type Once<T> = Arc<OnceCell<T>>;
 pub(crate) struct Thread {
     /// Whose it is.
     pub(crate) key: ThreadKey,
-    /// Its session was deleted. Whoever still has it leaves nothing behind.
-    gone: AtomicBool,
+    /// Whether its session was deleted: whoever still has it leaves nothing behind.
+    gone: Arc<AtomicBool>,
     /// Whether there are messages: asked with every request, so without the lock.
     has_messages: AtomicBool,
     state: Mutex<State>,
@@ -110,10 +110,11 @@ pub(crate) struct Attempt {
 }
 
 impl Thread {
-    pub(super) fn new(key: ThreadKey) -> Self {
+    /// An empty thread; `gone` is what all threads of its session share.
+    pub(super) fn new(key: ThreadKey, gone: Arc<AtomicBool>) -> Self {
         Thread {
             key,
-            gone: AtomicBool::new(false),
+            gone,
             has_messages: AtomicBool::new(false),
             state: Mutex::new(State {
                 prompts: bounded(ENTRIES),
@@ -134,11 +135,6 @@ impl Thread {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere cannot leave the maps half-changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Marks it as one of a session that was deleted.
-    pub(super) fn leave(&self) {
-        self.gone.store(true, Ordering::SeqCst);
     }
 
     /// Whether its session was deleted.

@@ -256,7 +256,7 @@ section! {
         max_gated_bytes: usize [1..=1_073_741_824] = Limits::default().max_gated_bytes,
         /// Sessions remembered at once; the one that was idle longest is forgotten first.
         max_sessions: usize [1..=10_000_000] = Limits::default().max_sessions,
-        /// A session that is idle this long is forgotten.
+        /// A session that is idle this long is forgotten, when the next requests of other sessions come or it comes back.
         session_idle: Duration [1_000..=31_536_000_000] = Limits::default().session_idle,
         /// The pause between keep-alives while an answer is held, in milliseconds.
         keepalive_ms: u64 [10..=60_000] = Value::millis(Limits::default().keepalive),

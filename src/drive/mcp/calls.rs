@@ -12,7 +12,7 @@ use super::state::Pending;
 use super::watcher::Asked;
 use crate::drive::correlation::{AtTool, Released};
 use crate::drive::tool::{ToolCall, ToolVerdict};
-use crate::hooks::{Event, Handler};
+use crate::hooks::Event;
 use crate::id::{Digest, Hasher, random_id};
 use crate::wire::json::Span;
 use crate::wire::jsonrpc::{self, INVALID_PARAMS};
@@ -81,16 +81,12 @@ impl Exchange {
             Arc::new(Pending { call, occasion, context, given, model_id, round, replacement })
         };
         // Who was asked when the model made the call is not asked again.
-        let asked =
-            |handler: &Arc<Handler>| released.as_ref().is_some_and(|released| released.asked.contains(&handler.id));
-        if released.is_some() && plane.hooks.concerned(&occasion).iter().all(asked) {
-            return self.forward_call(id, params, pending(call, Vec::new(), None), None, None);
-        }
-        let schema = match plane.hooks.concerned(&occasion).is_empty() {
+        let asking = released.as_ref().map_or_else(|| plane.clone(), |released| plane.without(&released.asked));
+        let schema = match asking.hooks.concerned(&occasion).is_empty() {
             true => None,
             false => self.schema(&params.name).await,
         };
-        match plane.decide(&call, schema.as_ref()).await {
+        match asking.decide(&call, schema.as_ref()).await {
             ToolVerdict::Deny(reason) => {
                 // The model's next request brings this as the call's result, which is hookgate's own and nobody's outcome.
                 if released.is_some() {

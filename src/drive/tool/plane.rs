@@ -125,6 +125,11 @@ impl ToolPlane {
         ToolPlane { base, ..self.clone() }
     }
 
+    /// The same, where handlers of these ids are not asked.
+    pub(in crate::drive) fn without(&self, handlers: &[Arc<str>]) -> Self {
+        ToolPlane { hooks: Arc::new(self.hooks.without(handlers)), ..self.clone() }
+    }
+
     /// An event of this exchange, with which its session is seen.
     pub(in crate::drive) fn occasion(&self, event: Event) -> Occasion {
         self.core.inner.ledger.note(&self.base.session, &seen_now());

@@ -25,7 +25,7 @@ suite! {
         modern: a_denial_says_that_it_is_complete, headers_and_body_must_agree, mirrored_headers_follow_the_arguments,
             rounds_are_one_call, a_round_that_nobody_decided_is_decided;
         planes: one_call_is_one_dispatch, the_models_id_tells_equal_calls_apart, what_was_not_asked_is_asked_at_the_tool,
-            a_denial_at_the_tool_is_no_outcome, a_call_of_nobodys_model_is_decided_at_the_tool;
+            who_was_asked_is_not_asked_again, a_denial_at_the_tool_is_no_outcome, a_call_of_nobodys_model_is_decided_at_the_tool;
         tasks: an_experimental_task_is_told_with_its_result, a_modern_task_is_told_once, a_cancelled_task_has_failed;
     }
     streamed {

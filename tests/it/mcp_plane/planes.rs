@@ -79,6 +79,40 @@ pub(super) async fn what_was_not_asked_is_asked_at_the_tool(at: At) -> Outcome {
     Ok(())
 }
 
+/// Of the handlers that a call concerns at the tool those alone are asked that were not, in their order; each gets what the
+/// one before it made of the arguments, on whichever plane that was.
+pub(super) async fn who_was_asked_is_not_asked_again(at: At) -> Outcome {
+    let stage = at.giving(said("text")).model(calling("read"));
+    let stage = stage.only(|policy| policy.hook("PreToolUse").id("first").matcher([NAME]));
+    let stage = stage.hook(|policy| policy.hook("PreToolUse").id("bare").matcher(["read"]));
+    let stage = stage.hook(|policy| policy.hook("PreToolUse").id("last").matcher([NAME]));
+    let stage = stage.deciding(|asked| {
+        Ruling::modify(json!({"path": format!("{}+", asked.text("/detail/input/path"))})).context("seen")
+    });
+    let stage = stage.start().await?;
+    let result = turn(&stage, "read", json!({})).await?;
+    let asked: Vec<(String, String)> = stage
+        .policy
+        .asked_of("PreToolUse")
+        .iter()
+        .map(|asked| (asked.text("/plane").to_owned(), asked.text("/detail/input/path").to_owned()))
+        .collect();
+    let expected = [("model", "a"), ("tool", "a+"), ("tool", "a++")];
+    assert_eq!(asked, expected.map(|(plane, path)| (plane.to_owned(), path.to_owned())));
+    let audit = stage.gateway.audit().await?;
+    let handlers: Vec<&str> = audit.iter().filter_map(|record| record["handlerId"].as_str()).collect();
+    assert_eq!(handlers, ["bare", "first", "last"]);
+    let called =
+        stage.server.requests().iter().map(|request| request.json()).find(|call| call["method"] == "tools/call");
+    assert_eq!(called.ok_or("no call")?["params"]["arguments"], json!({"path": "a+++"}));
+    let texts: Vec<&str> =
+        result["result"]["content"].as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect();
+    let [own, first, last] = texts[..] else { panic!("{texts:?}") };
+    assert_eq!(own, "text");
+    assert!(first.contains("\"first\"") && last.contains("\"last\""), "{texts:?}");
+    Ok(())
+}
+
 /// What hookgate answers in the tool's place is nothing that the tool did, on either plane.
 pub(super) async fn a_denial_at_the_tool_is_no_outcome(at: At) -> Outcome {
     let stage = at.giving(said("text")).model(calling("read"));
