@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use tokio::time::{Instant, timeout};
 
 use super::Dispatcher;
@@ -16,6 +16,8 @@ use crate::limits::{DISPATCH_TOKEN_GRACE, MAX_HANDLER_ANSWER_BYTES};
 use crate::time::Timestamp;
 use crate::wire::trace::TraceParent;
 
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const DISPATCH: HeaderName = HeaderName::from_static("x-hookgate-dispatch");
 const USER_AGENT_VALUE: &str = concat!("hookgate/", env!("CARGO_PKG_VERSION"));
 
 /// What all handlers of one dispatch share.
@@ -122,10 +124,10 @@ impl Run {
         let token = dispatch.dispatcher.inner.key.issue(&dispatch.event_id, Timestamp::from_unix_millis(expires));
         let key = Hasher::new().with(dispatch.event_id.as_bytes()).with(handler.id.as_bytes()).finish().to_uuid();
         let request = http::Request::post(url.as_str())
-            .header(CONTENT_TYPE, "application/json")
-            .header(USER_AGENT, USER_AGENT_VALUE)
-            .header("idempotency-key", key)
-            .header("x-hookgate-dispatch", token);
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE))
+            .header(IDEMPOTENCY_KEY, key)
+            .header(DISPATCH, token);
         let request = match dispatch.occasion.trace.as_ref().and_then(TraceParent::header) {
             Some(trace) => request.header("traceparent", trace),
             None => request,

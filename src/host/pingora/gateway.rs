@@ -159,6 +159,9 @@ impl Gateway {
                 if rest.is_empty() {
                     head.extensions.insert(Place::Own);
                 }
+                if mount.route.kind == RouteKind::A2a {
+                    say_arrival(session, &mut head);
+                }
                 let upstream = Arc::new(mount.upstream.clone());
                 let public = mount.public.as_ref().map(|public| (public, rest));
                 answered(driven::exchange(session, &self.core, inspection, head, upstream, public).await)
@@ -198,21 +201,25 @@ fn objection(session: &Session, mount: &Mount, keyed: bool) -> Option<http::Resp
     Some(problem(StatusCode::FORBIDDEN, &why))
 }
 
-/// The request's head with another target, remembering how the client got here and how it wrote the names in it; `None` when that is no URI.
+/// The request's head with another target, remembering how the client wrote the names in it; `None` when that is no URI.
 fn head(session: &Session, target: &str) -> Option<http::request::Parts> {
     let request = session.req_header();
     let uri = Uri::try_from(target).ok()?;
     let mut head = request.as_owned_parts();
     head.uri = uri;
-    let is_tls = session.as_downstream().digest().is_some_and(|digest| digest.ssl_digest.is_some());
-    head.extensions.insert(if is_tls { Scheme::HTTPS } else { Scheme::HTTP });
-    if let Some(authority) = authority(request).and_then(|authority| authority.parse::<Authority>().ok()) {
-        head.extensions.insert(authority);
-    }
     if let Some(case) = HeaderCase::of(request) {
         head.extensions.insert(case);
     }
     Some(head)
+}
+
+/// Says in a head how the client got here, which the addresses in an agent's card are made of.
+fn say_arrival(session: &Session, head: &mut http::request::Parts) {
+    let is_tls = session.as_downstream().digest().is_some_and(|digest| digest.ssl_digest.is_some());
+    head.extensions.insert(if is_tls { Scheme::HTTPS } else { Scheme::HTTP });
+    if let Some(authority) = authority(session.req_header()).and_then(|authority| authority.parse::<Authority>().ok()) {
+        head.extensions.insert(authority);
+    }
 }
 
 fn answered(written: Result<()>) -> Result<bool> {

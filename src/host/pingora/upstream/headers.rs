@@ -1,8 +1,6 @@
 //! The headers of a request on its way to the upstream, and of an answer on its way back.
 
-use std::sync::Arc;
-
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri, request};
 use pingora::http::RequestHeader;
@@ -53,9 +51,10 @@ pub(in crate::host::pingora) fn remove(headers: &mut HeaderMap, names: &[HeaderN
     *headers = kept;
 }
 
-/// How the client wrote its header names. Travels in a request's extensions, since a [`HeaderMap`] has lower case only.
+/// How the client wrote its header names: one after another, each behind its length. Travels in a request's extensions, since a
+/// [`HeaderMap`] has lower case only.
 #[derive(Clone, Debug)]
-pub(in crate::host::pingora) struct HeaderCase(Arc<[Bytes]>);
+pub(in crate::host::pingora) struct HeaderCase(Bytes);
 
 impl HeaderCase {
     /// Remembers the names of a request; `None` where there was no case to keep (HTTP/2).
@@ -63,15 +62,26 @@ impl HeaderCase {
         if !request.has_case() {
             return None;
         }
-        // All in one piece of memory: there are many of them, and they are short.
-        let mut all = BytesMut::with_capacity(512);
-        request.case_header_iter().for_each(|(name, _)| all.extend_from_slice(name.as_slice()));
-        let mut all = all.freeze();
-        Some(HeaderCase(request.case_header_iter().map(|(name, _)| all.split_to(name.as_slice().len())).collect()))
+        let mut names = Vec::with_capacity(256);
+        for (name, _) in request.case_header_iter() {
+            // No name that a `HeaderName` can be is longer.
+            let Ok(len) = u16::try_from(name.as_slice().len()) else { continue };
+            names.extend_from_slice(&len.to_ne_bytes());
+            names.extend_from_slice(name.as_slice());
+        }
+        Some(HeaderCase(names.into()))
     }
 
     fn find(&self, name: &HeaderName) -> Option<Bytes> {
-        self.0.iter().find(|written| written.eq_ignore_ascii_case(name.as_str().as_bytes())).cloned()
+        let mut rest = &*self.0;
+        while let Some((len, behind)) = rest.split_first_chunk() {
+            let (written, others) = behind.split_at_checked(u16::from_ne_bytes(*len).into())?;
+            if written.eq_ignore_ascii_case(name.as_str().as_bytes()) {
+                return Some(self.0.slice_ref(written));
+            }
+            rest = others;
+        }
+        None
     }
 }
 
