@@ -276,6 +276,21 @@ mod tests {
         })
     }
 
+    /// Found by a fuzzer: such a call passed as a block that is none.
+    #[test]
+    fn a_call_without_a_name_or_an_id_is_not_released() {
+        for (member, other) in
+            [("\"name\":\"n\"", "\"namd\":\"n\""), ("\"name\":\"n\"", "\"name\":1"), ("\"id\":\"t\",", "")]
+        {
+            // A call that somebody is asked about stands behind it.
+            let [text, call, end] =
+                ["\"index\":0,\"content_block\"", "\"index\":1,\"content_block\"", "event: message_delta"]
+                    .map(|part| STREAM.find(part).and_then(|at| STREAM[..at + 5].rfind("event: ")).unwrap());
+            let wrong = STREAM[call..end].replace("\"index\":1", "\"index\":0").replace(member, other);
+            answer([&STREAM[..text], &wrong, &STREAM[call..]].concat().as_bytes());
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -68,6 +68,10 @@ fn fields(json: &[u8]) -> Result<Fields, JsonError> {
     })?;
     fields.kind = kind.unwrap_or_default();
     fields.end = span.end - 1;
+    // No policy can say anything about it, and what a client makes of it is not known.
+    if fields.kind == "tool_use" && (fields.id.is_none() || fields.name.is_none()) {
+        return Err(JsonError { what: "a call has no id or no name", offset: span.start });
+    }
     Ok(fields)
 }
 
@@ -126,7 +130,7 @@ impl Fields {
 /// Reads a finished content block.
 ///
 /// # Errors
-/// When it is not an object, or a member that matters stands twice.
+/// When it is not an object, a member that matters stands twice, or it is a call without an id or a name.
 pub fn read_block(json: &Bytes) -> Result<Block, JsonError> {
     let fields = fields(json)?;
     Ok(Block { kind: fields.block_kind(json), json: Some(json.clone()) })
@@ -152,7 +156,7 @@ impl BlockBuilder {
     /// Begins with the `content_block` of the start event; keeps at most `room` bytes of deltas.
     ///
     /// # Errors
-    /// When the block is not an object, or a member that matters stands twice.
+    /// When the block is not an object, a member that matters stands twice, or it is a call without an id or a name.
     pub fn new(start: Bytes, room: usize) -> Result<Self, JsonError> {
         let kind = fields(&start)?.block_kind(&start);
         Ok(BlockBuilder {
