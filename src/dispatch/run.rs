@@ -208,21 +208,7 @@ mod tests {
             let log = AuditLog::new(10, 10);
             let dispatcher = Dispatcher::new(Arc::new(Never), log, DispatchKey::random(), &Limits::default());
             let session = SessionKey { tenant: "default".into(), session: "s".into() };
-            let occasion = Occasion {
-                event: Event::Stop,
-                session: session.clone(),
-                turn_id: None,
-                tool_call_id: None,
-                task_id: None,
-                agent_id: None,
-                parent_agent_id: None,
-                model: None,
-                plane: Plane::Model,
-                route: "r".into(),
-                name: None,
-                server: None,
-                trace: None,
-            };
+            let occasion = Occasion::new(Event::Stop, session.clone(), Plane::Model, "r");
             let detail =
                 Detail::Stop { response: "r".into(), stop_reason: "end_turn".into(), attempt: 1, max_attempts: 4 };
             let verdict = dispatcher.gate(&hooks, &occasion, detail, None).await;

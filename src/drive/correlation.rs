@@ -152,19 +152,14 @@ mod tests {
 
     fn occasion(session: &str, name: &str, id: &str) -> Occasion {
         Occasion {
-            event: Event::PreToolUse,
-            session: SessionKey { tenant: "default".into(), session: session.into() },
-            turn_id: None,
             tool_call_id: Some(id.into()),
-            task_id: None,
-            agent_id: None,
-            parent_agent_id: None,
-            model: None,
-            plane: Plane::Model,
-            route: "r".into(),
             name: Some(name.into()),
-            server: None,
-            trace: None,
+            ..Occasion::new(
+                Event::PreToolUse,
+                SessionKey { tenant: "default".into(), session: session.into() },
+                Plane::Model,
+                "r",
+            )
         }
     }
 

@@ -149,19 +149,12 @@ impl Exchange {
         let own = !side && key.agent.is_none() && task.is_none();
         let (thread, _) = ledger.open(&key, &sighting(&conversation, own, program, model.as_ref()));
         let occasion = Occasion {
-            event: Event::SessionStart,
-            session: key.session.clone(),
-            turn_id: None,
-            tool_call_id: None,
             task_id: task.as_ref().map(|(_, task)| task.as_str().into()),
             agent_id: key.agent.clone(),
             parent_agent_id: parent_agent,
             model,
-            plane: Plane::Model,
-            route: route.name.clone(),
-            name: None,
-            server: None,
             trace: TraceParent::of(&head.headers),
+            ..Occasion::new(Event::SessionStart, key.session.clone(), Plane::Model, route.name.clone())
         };
         Exchange {
             core,

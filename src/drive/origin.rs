@@ -38,19 +38,10 @@ impl Origin {
     /// An event there: of a task with its turn, or of the session alone.
     pub(super) fn occasion(&self, event: Event, session: &SessionKey, task: Option<(&Arc<str>, Digest)>) -> Occasion {
         Occasion {
-            event,
-            session: session.clone(),
             turn_id: task.map(|(_, turn)| turn.to_uuid().into()),
-            tool_call_id: None,
             task_id: task.map(|(id, _)| id.clone()),
-            agent_id: None,
-            parent_agent_id: None,
-            model: None,
-            plane: self.plane,
-            route: self.route.clone(),
-            name: None,
-            server: None,
             trace: self.trace.clone(),
+            ..Occasion::new(event, session.clone(), self.plane, self.route.clone())
         }
     }
 }

@@ -27,19 +27,5 @@ impl Screen for Policy {
 
 /// A message that is given by the MCP server: neither a route nor a turn is known there.
 fn on_control_surface(session: &SessionKey) -> Occasion {
-    Occasion {
-        event: Event::UserPromptSubmit,
-        session: session.clone(),
-        turn_id: None,
-        tool_call_id: None,
-        task_id: None,
-        agent_id: None,
-        parent_agent_id: None,
-        model: None,
-        plane: Plane::Api,
-        route: "mcp".into(),
-        name: None,
-        server: None,
-        trace: None,
-    }
+    Occasion::new(Event::UserPromptSubmit, session.clone(), Plane::Api, "mcp")
 }

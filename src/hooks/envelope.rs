@@ -72,6 +72,32 @@ pub struct Occasion {
 }
 
 impl Occasion {
+    /// An event of a session and of nothing more particular.
+    ///
+    /// ```
+    /// use hookgate::{hooks::{Event, Occasion, Plane}, id::SessionKey};
+    /// let session = SessionKey { tenant: "default".into(), session: "s".into() };
+    /// let named = Occasion { name: Some("Bash".into()), ..Occasion::new(Event::PreToolUse, session, Plane::Model, "anthropic") };
+    /// assert_eq!((named.full_name().as_deref(), named.turn_id), (Some("Bash"), None));
+    /// ```
+    pub fn new(event: Event, session: SessionKey, plane: Plane, route: impl Into<Arc<str>>) -> Self {
+        Occasion {
+            event,
+            session,
+            turn_id: None,
+            tool_call_id: None,
+            task_id: None,
+            agent_id: None,
+            parent_agent_id: None,
+            model: None,
+            plane,
+            route: route.into(),
+            name: None,
+            server: None,
+            trace: None,
+        }
+    }
+
     /// The name that matchers and redaction rules compare, qualified by the tool's server when that is known.
     pub fn full_name(&self) -> Option<Cow<'_, str>> {
         let name = self.name.as_deref()?;

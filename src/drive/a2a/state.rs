@@ -135,21 +135,7 @@ mod tests {
     use crate::id::SessionKey;
 
     fn occasion() -> Occasion {
-        Occasion {
-            event: Event::SubagentStart,
-            session: SessionKey { tenant: "t".into(), session: "s".into() },
-            turn_id: None,
-            tool_call_id: None,
-            task_id: None,
-            agent_id: None,
-            parent_agent_id: None,
-            model: None,
-            plane: Plane::Tool,
-            route: "r".into(),
-            name: None,
-            server: None,
-            trace: None,
-        }
+        Occasion::new(Event::SubagentStart, SessionKey { tenant: "t".into(), session: "s".into() }, Plane::Tool, "r")
     }
 
     #[test]

@@ -80,19 +80,12 @@ impl ToolPlane {
         let session = SessionKey { tenant, session: session.into() };
         let task = task.and_then(|task| Some((core.inner.ledger.task_turn(&session, &task)?, task)));
         let base = Occasion {
-            event: Event::PreToolUse,
-            session,
             turn_id: task.as_ref().map(|(turn, _)| turn.to_uuid().into()),
-            tool_call_id: None,
             task_id: task.map(|(_, task)| task.into()),
             agent_id: agent.map(Into::into),
             parent_agent_id: parent.map(Into::into),
-            model: None,
-            plane: Plane::Tool,
-            route: route.name.clone(),
-            name: None,
-            server: None,
             trace: TraceParent::of(&head.headers),
+            ..Occasion::new(Event::PreToolUse, session, Plane::Tool, route.name.clone())
         };
         ToolPlane { core: core.clone(), hooks: core.hooks(), base }
     }
