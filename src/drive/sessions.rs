@@ -41,7 +41,7 @@ impl Hookgate {
     /// Deletes a session.
     ///
     /// 1. Handlers are told first, and waited for within their timeouts: `TaskStop` (`interrupted`) for each task that runs, then
-    ///    `SessionEnd`, once however many delete it at the same time.
+    ///    `SessionEnd`, once however many delete it at the same time, and not of a session of which nothing is known.
     /// 2. Then its callbacks and what they brought (when the core [has](crate::HookgateBuilder::callbacks) them), its audit
     ///    records, all that is remembered of its conversations, and its record are gone.
     /// 3. What stays is that prompts were refused, as digests of the histories that lead to them, without a name or a word: a
@@ -76,7 +76,13 @@ impl Hookgate {
                 // It may be a handler that is being told of this very session's end, and that cannot be waited for.
                 return core.forget(&session).await;
             }
-            let deletion = core.inner.ledger.deletion(&session, &seen_now());
+            let ledger = &core.inner.ledger;
+            // The record is the last to go: without one and without anything else it was deleted since the caller looked.
+            let deletion = match ledger.deletion(&session) {
+                Some(deletion) => deletion,
+                None if core.is_known_elsewhere(&session).await? => ledger.begin_deletion(&session, &seen_now()),
+                None => return Ok(()),
+            };
             let delete = || async {
                 deletion.told.get_or_init(|| core.tell_end(&session, &origin)).await;
                 core.forget(&session).await
@@ -84,6 +90,15 @@ impl Hookgate {
             deletion.done.get_or_try_init(delete).await.copied()
         });
         deletion.await.unwrap_or_else(|error| Err(StoreError::new(format!("the deletion broke off: {error}"))))
+    }
+
+    /// Whether something is left of a session whose record was forgotten.
+    async fn is_known_elsewhere(&self, session: &SessionKey) -> Result<bool, StoreError> {
+        if self.audit().sessions_named(&session.session).contains(session) {
+            return Ok(true);
+        }
+        let Some(callbacks) = &self.inner.callbacks else { return Ok(false) };
+        Ok(callbacks.hooks.store().sessions_named(session.session.to_string()).await?.contains(session))
     }
 
     /// Tells of a session's end, and of that of its tasks.

@@ -78,7 +78,7 @@ impl Occasion {
     /// use hookgate::{hooks::{Event, Occasion, Plane}, id::SessionKey};
     /// let session = SessionKey { tenant: "default".into(), session: "s".into() };
     /// let named = Occasion { name: Some("Bash".into()), ..Occasion::new(Event::PreToolUse, session, Plane::Model, "anthropic") };
-    /// assert_eq!((named.full_name().as_deref(), named.turn_id), (Some("Bash"), None));
+    /// assert!(named.full_name().as_deref() == Some("Bash") && named.turn_id.is_none());
     /// ```
     pub fn new(event: Event, session: SessionKey, plane: Plane, route: impl Into<Arc<str>>) -> Self {
         Occasion {

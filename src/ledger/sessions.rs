@@ -106,8 +106,13 @@ impl Ledger {
         }
     }
 
-    /// What all who delete a session share. It begins for that when others know of it and this does not.
-    pub(crate) fn deletion(&self, key: &SessionKey, sighting: &Sighting<'_>) -> Arc<Deletion> {
+    /// What all who delete a session share; `None` when there is none.
+    pub(crate) fn deletion(&self, key: &SessionKey) -> Option<Arc<Deletion>> {
+        self.sessions.get(key).map(|session| session.deletion.clone())
+    }
+
+    /// The same for a session that others know of and this may not: it begins to be deleted.
+    pub(crate) fn begin_deletion(&self, key: &SessionKey, sighting: &Sighting<'_>) -> Arc<Deletion> {
         self.with_session(key, sighting, |session| session.deletion.clone())
     }
 

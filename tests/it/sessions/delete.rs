@@ -1,5 +1,6 @@
 //! Deleting a session: who is told, and what is gone.
 
+use futures_util::future::join_all;
 use hookgate::testing::{Client, Envelope, Gate, Ruling};
 use serde_json::json;
 
@@ -171,6 +172,22 @@ pub(crate) async fn it_is_told_once_and_done_whoever_leaves(host: Host) -> Outco
     }
     stage.is_gone("s1").await?;
     assert_eq!(stage.policy.asked().len(), 1, "told once");
+    Ok(())
+}
+
+/// Whoever looks while the session is there, and comes when it was just deleted, deletes nothing anew.
+pub(crate) async fn many_delete_it_and_it_is_told_once(host: Host) -> Outcome {
+    let stage = Stage::deciding(host, ["SessionEnd"], |_| Ruling::pass()).await?;
+    for round in 1..=30 {
+        let session = format!("s{round}");
+        stage.start_task(&session, "").await?;
+        let delete = format!("DELETE sessions/{session}");
+        for answer in join_all((0..12).map(|_| stage.ask(&delete, ""))).await {
+            let (status, _) = answer?;
+            assert!(matches!(status, 204 | 404), "{status}");
+        }
+        assert_eq!(stage.policy.asked().len(), round, "told once");
+    }
     Ok(())
 }
 

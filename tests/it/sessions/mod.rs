@@ -47,7 +47,7 @@ on_both_hosts! {
         tasks_that_run_are_interrupted_first,
         a_session_that_is_deleted_begins_anew,
         a_session_of_which_there_are_only_records_is_deleted_too,
-        it_is_told_once_and_done_whoever_leaves,
+        it_is_told_once_and_done_whoever_leaves, many_delete_it_and_it_is_told_once,
         handlers_that_fail_stop_no_deletion,
         nothing_begins_while_it_is_deleted;
     gone:
