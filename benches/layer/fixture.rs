@@ -6,8 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
-use hookgate::dispatch::{AnswerBody, HandlerAnswer, HandlerTransport, TransportError};
-use hookgate::hooks::HookSet;
+use hookgate::audit::AuditLog;
+use hookgate::dispatch::{
+    AnswerBody, DispatchKey, Dispatcher, HandlerAnswer, HandlerTransport, TransportError, Verdict,
+};
+use hookgate::hooks::{Detail, Event, HookSet, Occasion, Plane};
+use hookgate::id::SessionKey;
+use hookgate::limits::Limits;
 use hookgate::testing::{Hook, Message, document};
 use hookgate::wire::sse;
 use hookgate::{Body, HookLayer, Hookgate, Route};
@@ -32,17 +37,56 @@ impl HandlerTransport for Allow {
     }
 }
 
-/// A core with that many handlers of `PreToolUse` for the tool of that name.
-pub(crate) fn gate(handlers: usize, tool: &str) -> Hookgate {
+/// So many handlers of `PreToolUse` for the tool of that name.
+fn hooks(handlers: usize, tool: &str) -> HookSet {
     let handler = |index| {
         Hook::new("PreToolUse", "https://hooks.example.com/policy").id(&format!("policy-{index}")).matcher([tool])
     };
-    let hooks = HookSet::builder()
+    HookSet::builder()
         .allowed_hosts(["hooks.example.com"])
         .document("hooks.json", &document((0..handlers).map(handler)))
         .build()
-        .expect("the document is valid");
-    Hookgate::builder().hooks(hooks).transport(Arc::new(Allow)).build()
+        .expect("the document is valid")
+}
+
+/// A core with that many handlers for the tool of that name.
+pub(crate) fn gate(handlers: usize, tool: &str) -> Hookgate {
+    Hookgate::builder().hooks(hooks(handlers, tool)).transport(Arc::new(Allow)).build()
+}
+
+/// One call of the tool `read` that handlers are asked about, without anything around it.
+pub(crate) struct Call {
+    dispatcher: Dispatcher,
+    hooks: Arc<HookSet>,
+    occasion: Occasion,
+    detail: Detail,
+}
+
+impl Call {
+    /// With that many handlers for the tool of that name.
+    pub(crate) fn new(handlers: usize, tool: &str) -> Self {
+        let limits = Limits::default();
+        let log = AuditLog::new(limits.audit_per_session, limits.max_sessions);
+        let session = SessionKey { tenant: "default".into(), session: "s".into() };
+        Call {
+            dispatcher: Dispatcher::new(Arc::new(Allow), log, DispatchKey::random(), &limits),
+            hooks: Arc::new(hooks(handlers, tool)),
+            occasion: Occasion {
+                name: Some("read".into()),
+                ..Occasion::new(Event::PreToolUse, session, Plane::Model, "model")
+            },
+            detail: Detail::PreToolUse {
+                tool_name: "read".to_owned(),
+                input: Bytes::from_static(br#"{"path":"a.txt"}"#),
+                server: None,
+                declared: false,
+            },
+        }
+    }
+
+    pub(crate) async fn decide(&self) -> Verdict {
+        self.dispatcher.gate(&self.hooks, &self.occasion, self.detail.clone(), None).await
+    }
 }
 
 /// An answer of the model, as the pieces in which it arrives.

@@ -1,11 +1,12 @@
-//! What the layer adds to an exchange: nothing is inspected, handlers exist for other tools, handlers are asked.
+//! What the layer adds to an exchange: nothing is inspected, handlers exist for other tools, handlers are asked. And what it
+//! takes to ask them, with nothing around it.
 
 mod fixture;
 
 use bytes::Bytes;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use fixture::{Answer, EVENTS, exchange, gate, request};
+use fixture::{Answer, Call, EVENTS, exchange, gate, request};
 use hookgate::Hookgate;
 use tokio::runtime::{Builder, Runtime};
 
@@ -57,5 +58,17 @@ fn history(criterion: &mut Criterion) {
     run(&mut group, &request, &Answer::json(false));
 }
 
-criterion_group!(benches, whole, streamed, history);
+/// Finding whom a call concerns, what each is told, the verdict, and the record: handlers answer at once.
+fn dispatch(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let mut group = criterion.benchmark_group("dispatch");
+    for (name, handlers, tool) in
+        [("100_for_another_tool", 100, "write"), ("1_handler", 1, "read"), ("5_handlers", 5, "read")]
+    {
+        let call = Call::new(handlers, tool);
+        group.bench_function(name, |bencher| bencher.iter(|| runtime.block_on(call.decide())));
+    }
+}
+
+criterion_group!(benches, whole, streamed, history, dispatch);
 criterion_main!(benches);
