@@ -73,9 +73,8 @@ impl Target {
         }
     }
 
-    /// Whether it is met by those figures, and the target in words.
-    pub(crate) fn judge(self, floor: f64, hookgate: f64) -> (bool, String) {
-        let ratio = hookgate / floor;
+    /// Whether it is met by that ratio to the floor, or by the figure itself, and the target in words.
+    pub(crate) fn judge(self, ratio: f64, hookgate: f64) -> (bool, String) {
         match self {
             Target::AtMost(_, most) => (ratio <= most, format!("≤ {most:.2} × floor")),
             Target::AtLeast(_, least) => (ratio >= least, format!("≥ {least:.2} × floor")),

@@ -34,7 +34,7 @@ const OTHER_FILES: usize = 200;
 /// Compares hookgate with a bare pingora proxy.
 #[derive(Parser)]
 struct Options {
-    /// Runs of each process that the medians are of.
+    /// Runs of each process that the medians are of; nearly twice as many where they are short.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
     /// Only rows whose name has this text; prints the tables and writes nothing.

@@ -32,7 +32,7 @@ impl Outcome {
             let cells = figures.iter().map(|figure| figure.print(sample[figure]));
             let _ = writeln!(text, "| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
         }
-        let ratios = figures.iter().map(|figure| format!("{:.2}", medians[2][figure] / medians[1][figure]));
+        let ratios = figures.iter().map(|figure| format!("{:.2}", median(self.ratios(*figure))));
         let _ = writeln!(text, "| hookgate ÷ floor | {} |", ratios.collect::<Vec<_>>().join(" | "));
         if let Some(note) = &self.note {
             let _ = writeln!(text, "\n{note}");
@@ -45,26 +45,29 @@ impl Outcome {
         self.row.targets.iter().map(|target| self.verdict(*target)).collect()
     }
 
+    /// hookgate's figure of each round in floor's of the same: what disturbed a round disturbed both, more or less.
+    fn ratios(&self, figure: Figure) -> Vec<f64> {
+        self.runs[1].iter().zip(&self.runs[2]).map(|(floor, hookgate)| hookgate[&figure] / floor[&figure]).collect()
+    }
+
     fn verdict(&self, target: Target) -> String {
         let figure = target.figure();
-        let of = |runs: &[Sample]| runs.iter().map(|run| run[&figure]).collect::<Vec<f64>>();
-        let (floors, hookgates) = (of(&self.runs[1]), of(&self.runs[2]));
-        // The rounds are interleaved: what disturbed a round disturbed both, more or less.
-        let mut ratios: Vec<f64> = floors.iter().zip(&hookgates).map(|(floor, hookgate)| hookgate / floor).collect();
+        let of = |runs: &[Sample]| median(runs.iter().map(|run| run[&figure]).collect());
+        let (floor, hookgate) = (of(&self.runs[1]), of(&self.runs[2]));
+        let mut ratios = self.ratios(figure);
         ratios.sort_by(f64::total_cmp);
         let spread = match &ratios[..] {
             [least, .., most] => format!(" ({least:.2}–{most:.2})"),
             _ => String::new(),
         };
-        let (floor, hookgate) = (median(floors), median(hookgates));
-        let (met, target) = target.judge(floor, hookgate);
+        let ratio = median(ratios);
+        let (met, target) = target.judge(ratio, hookgate);
         format!(
-            "| {} | {} | {} | {} | {:.2}{spread} | {target} | {} |\n",
+            "| {} | {} | {} | {} | {ratio:.2}{spread} | {target} | {} |\n",
             self.row.name,
             figure.label(),
             figure.print(floor),
             figure.print(hookgate),
-            hookgate / floor,
             if met { "met" } else { "**missed**" },
         )
     }

@@ -11,7 +11,7 @@ use crate::figures::{Figure, Sample};
 use crate::process::Process;
 
 /// Whole seconds, as wrk takes them.
-const SECONDS: u64 = 2;
+const SECONDS: u64 = 1;
 /// Makes wrk post, and print its figures in a form for programs.
 const SCRIPT: &str = include_str!("wrk.lua");
 
