@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Dispatcher;
 use super::plan::Ruling;
+use super::token::DISPATCH_HEADER;
 use super::transport::{AnswerBody, ConnectionName, HandlerAnswer};
 use crate::audit::{AuditLog, AuditOutcome, AuditRecord};
 use crate::hooks::{Answer, Failure, FailureKind, Handler, HookSet, Occasion, Received, Target};
@@ -17,7 +18,6 @@ use crate::time::Timestamp;
 use crate::wire::trace::TraceParent;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const DISPATCH: HeaderName = HeaderName::from_static("x-hookgate-dispatch");
 const USER_AGENT_VALUE: &str = concat!("hookgate/", env!("CARGO_PKG_VERSION"));
 
 /// What all handlers of one dispatch share.
@@ -127,7 +127,7 @@ impl Run {
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .header(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE))
             .header(IDEMPOTENCY_KEY, key)
-            .header(DISPATCH, token);
+            .header(DISPATCH_HEADER, token);
         let request = match dispatch.occasion.trace.as_ref().and_then(TraceParent::header) {
             Some(trace) => request.header("traceparent", trace),
             None => request,

@@ -14,6 +14,7 @@ mod verdict;
 pub use handler::{Connection, ConnectionError, HyperTransport};
 pub use run::Dispatcher;
 pub use schema::{ToolSchema, ToolSchemas};
+pub(crate) use token::DISPATCH_HEADER;
 pub use token::DispatchKey;
 pub use transport::{AnswerBody, ConnectionName, HandlerAnswer, HandlerTransport, TransportError};
 pub use verdict::{AddedContext, Decision, Verdict};

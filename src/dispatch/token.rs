@@ -1,7 +1,12 @@
 //! The mark by which a handler's own calls through hookgate are recognised.
 
+use http::HeaderName;
+
 use crate::id::random_key;
 use crate::time::Timestamp;
+
+/// The header that carries the mark.
+pub(crate) const DISPATCH_HEADER: HeaderName = HeaderName::from_static("x-hookgate-dispatch");
 
 /// Signs the `x-hookgate-dispatch` header.
 #[derive(Clone)]

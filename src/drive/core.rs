@@ -19,15 +19,15 @@ use super::meter::Inspected;
 use super::route::{self, Inspection, Plan, Route, RouteKind, Subagent, Target};
 use crate::audit::AuditLog;
 use crate::callback::TmpHooks;
-use crate::dispatch::{DispatchKey, Dispatcher, HandlerAnswer, HandlerTransport, ToolSchemas, TransportError};
+use crate::dispatch::{
+    DISPATCH_HEADER, DispatchKey, Dispatcher, HandlerAnswer, HandlerTransport, ToolSchemas, TransportError,
+};
 use crate::hooks::{Event, HookSet};
 use crate::ledger::Ledger;
 use crate::limits::Limits;
 use crate::upstream::Upstream;
 use crate::wire::protocol::Surface;
 
-/// The header by which a handler's own calls through hookgate are known.
-const DISPATCH_HEADER: &str = "x-hookgate-dispatch";
 /// Compiled tool schemas that are kept.
 const SCHEMAS: usize = 256;
 

@@ -81,7 +81,8 @@ impl Exchange {
             Arc::new(Pending { call, occasion, context, given, model_id, round, replacement })
         };
         // Who was asked when the model made the call is not asked again.
-        let asking = released.as_ref().map_or_else(|| plane.clone(), |released| plane.without(&released.asked));
+        let others = released.as_ref().map(|released| plane.without(&released.asked));
+        let asking = others.as_ref().unwrap_or(&plane);
         let schema = match asking.hooks.concerned(&occasion).is_empty() {
             true => None,
             false => self.schema(&params.name).await,
