@@ -19,6 +19,7 @@ use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 
+use super::clients::Clients;
 use super::connection::Connection;
 use crate::dispatch::transport::{AnswerBody, ConnectionName, HandlerAnswer, HandlerTransport, TransportError};
 
@@ -28,34 +29,35 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 /// The most that is read of an answer ahead of who asks for it, in bytes; it bounds the answer's head too.
 const READ_AHEAD: usize = 32 * 1024;
 
-type HyperClient = Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>;
+pub(super) type HyperClient = Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>;
 
 /// Reaches handlers by HTTP/1.1 or HTTP/2, over TLS or in the clear (documents decide where that is allowed).
 ///
-/// 1. Connections are pooled and belong to no agent: nothing of its request or connection is used.
+/// 1. Connections are pooled, for each tokio runtime that sends, and belong to no agent: nothing of its request or connection is
+///    used.
 /// 2. Redirects are not followed, and no proxy variable of the environment is obeyed.
 /// 3. An answer is read up to its limit; then its connection (its stream, with HTTP/2) is closed at once.
 /// 4. Servers are checked against the system's root certificates, or against those of the handler's [`Connection`].
 #[derive(Clone)]
 pub struct HyperTransport {
-    client: HyperClient,
-    connections: HashMap<Arc<str>, (Connection, HyperClient)>,
+    clients: Arc<Clients>,
+    connections: HashMap<Arc<str>, (Connection, Arc<Clients>)>,
 }
 
 impl HyperTransport {
     /// A transport without connections.
     pub fn new() -> Self {
-        HyperTransport { client: client(SYSTEM_ROOTS.clone()), connections: HashMap::new() }
+        HyperTransport { clients: Clients::new(SYSTEM_ROOTS.clone()), connections: HashMap::new() }
     }
 
     /// Adds what handlers with `"connection": name` use.
     #[must_use]
     pub fn connection(mut self, name: impl Into<Arc<str>>, connection: Connection) -> Self {
-        let client = match connection.roots() {
-            Some(roots) => client(trusting(roots.clone())),
-            None => self.client.clone(),
+        let clients = match connection.roots() {
+            Some(roots) => Clients::new(trusting(roots.clone())),
+            None => self.clients.clone(),
         };
-        self.connections.insert(name.into(), (connection, client));
+        self.connections.insert(name.into(), (connection, clients));
         self
     }
 }
@@ -79,12 +81,12 @@ impl HandlerTransport for HyperTransport {
         mut request: http::Request<Bytes>,
         limit: usize,
     ) -> BoxFuture<'static, Result<HandlerAnswer, TransportError>> {
-        let client = match request.extensions_mut().remove::<ConnectionName>() {
-            None => self.client.clone(),
+        let clients = match request.extensions_mut().remove::<ConnectionName>() {
+            None => self.clients.clone(),
             Some(ConnectionName(name)) => match self.connections.get(&name) {
-                Some((connection, client)) => {
+                Some((connection, clients)) => {
                     connection.authorize(request.headers_mut());
-                    client.clone()
+                    clients.clone()
                 }
                 // Asking without the credential would only look like a refusal of the handler.
                 None => {
@@ -94,7 +96,7 @@ impl HandlerTransport for HyperTransport {
             },
         };
         async move {
-            let answer = client.request(request.map(Full::new)).await.map_err(|error| {
+            let answer = clients.here().request(request.map(Full::new)).await.map_err(|error| {
                 let at = if error.is_connect() { "connect: " } else { "" };
                 TransportError::new(format!("{at}{}", root_cause(&error)))
             })?;
@@ -131,12 +133,12 @@ fn root_cause(error: &dyn Error) -> String {
     cause.to_string()
 }
 
-fn client(tls: Arc<ClientConfig>) -> HyperClient {
+pub(super) fn client(tls: &ClientConfig) -> HyperClient {
     let mut tcp = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     let connector = HttpsConnectorBuilder::new()
-        .with_tls_config(ClientConfig::clone(&tls))
+        .with_tls_config(tls.clone())
         .https_or_http()
         .enable_all_versions()
         .wrap_connector(tcp);
@@ -157,7 +159,7 @@ static SYSTEM_ROOTS: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| match tls().
     }
 });
 
-fn trusting(roots: RootCertStore) -> Arc<ClientConfig> {
+pub(super) fn trusting(roots: RootCertStore) -> Arc<ClientConfig> {
     Arc::new(tls().with_root_certificates(roots).with_no_client_auth())
 }
 
@@ -170,7 +172,7 @@ fn tls() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
 /// The system's resolver, which is not asked about `localhost`: plain HTTP is allowed to that name because it never leaves
 /// the machine, so that must be so.
 #[derive(Clone)]
-struct Resolver(GaiResolver);
+pub(super) struct Resolver(GaiResolver);
 
 impl tower_service::Service<Name> for Resolver {
     type Response = vec::IntoIter<SocketAddr>;

@@ -1,6 +1,7 @@
 //! The kinds of handlers, and how each is reached.
 
 #[cfg(feature = "client")]
+mod clients;
 mod connection;
 #[cfg(feature = "client")]
 mod http;

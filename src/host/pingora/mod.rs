@@ -5,12 +5,14 @@
 
 mod callbacks;
 mod control;
+mod corked;
 mod counts;
 mod driven;
 mod error;
 mod framing;
 mod gateway;
 mod guard;
+mod listener;
 mod on_demand;
 mod passthrough;
 mod path;
@@ -24,6 +26,7 @@ mod signals;
 mod tls;
 mod upgrade;
 mod upstream;
+mod workers;
 
 use std::fmt;
 use std::net::SocketAddr;

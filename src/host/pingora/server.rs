@@ -1,35 +1,24 @@
 //! Listeners, threads, start and stop.
 
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::IntoRawFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora::listeners::{L4BufferSettings, ListenerConfig, TcpSocketOptions};
-use pingora::protocols::TcpKeepalive;
-use pingora::proxy::{HttpProxy, http_proxy_service_with_name};
+use pingora::proxy::http_proxy;
 use pingora::server::configuration::ServerConf;
-use pingora::server::{Fds, ListenFds};
-use pingora::services::Service as _;
-use pingora::services::listening::Service;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 
 use super::ServeError;
-use super::gateway::Gateway;
+use super::listener::Listener;
 use super::setup::{Setup, Site};
 use super::tls::Certificate;
 use super::upstream::idle::MAX_IDLE;
+use super::workers::Workers;
 use crate::callback::TmpHooks;
 use crate::config::Config;
 use crate::control::Metrics;
 
-/// A client's silent connection is asked for a sign of life in the background, so that a vanished client does not hold
-/// an exchange for ever.
-const CLIENT_KEEPALIVE: (Duration, Duration, usize) = (Duration::from_secs(60), Duration::from_secs(15), 4);
-/// What is read ahead of a client's TLS connection: one record, since rustls asks for small pieces. Plain connections need
-/// nothing, for heads and bodies are read into buffers of their own; pingora's 64 KiB are most of what an idle stream takes.
-const TLS_READ_AHEAD: usize = 16 << 10;
 /// What is still running after the grace is waited for this long while it is torn down.
 const TEAR_DOWN: Duration = Duration::from_secs(1);
 
@@ -65,8 +54,7 @@ impl Server {
         let setup = Setup::new(config, metrics.clone())?;
         let listeners = bind(&config.listen)?;
         let control_listeners = bind(&config.control_listen)?;
-        let runtime =
-            Builder::new_multi_thread().thread_name("hookgate").enable_all().build().map_err(ServeError::runtime)?;
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(ServeError::runtime)?;
         runtime.spawn(async move { metrics.keep_up().await });
         runtime.spawn(setup.tmp_hooks().sweeping());
         Ok(Server { runtime, listeners, control_listeners, certificate, setup, grace: config.shutdown_grace })
@@ -99,7 +87,7 @@ impl Server {
         self.setup.tmp_hooks()
     }
 
-    /// The runtime, for what belongs to the process as a whole.
+    /// The runtime of what belongs to the process as a whole.
     pub(super) fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -112,16 +100,23 @@ impl Server {
         // Every connection holds the gateway, and the gateway holds this: when all are gone, it closes.
         let (alive, mut gone) = mpsc::channel::<()>(1);
         let traffic = if self.control_listeners.is_empty() { Site::Everything } else { Site::Traffic };
-        let mut services = vec![(service(&self.setup, traffic, &alive), self.listeners, self.certificate.as_ref())];
-        if !self.control_listeners.is_empty() {
-            services.push((service(&self.setup, Site::Control, &alive), self.control_listeners, None));
+        let listener = |site, acceptor| {
+            let conf = Arc::new(ServerConf { upstream_keepalive_pool_size: MAX_IDLE, ..ServerConf::default() });
+            let proxy = Arc::new(http_proxy(&conf, self.setup.gateway(site, alive.clone())));
+            Arc::new(Listener { proxy, acceptor, stopping: watch.clone() })
+        };
+        let acceptor = self.certificate.as_ref().map(Certificate::acceptor).transpose()?;
+        let traffic = listener(traffic, acceptor);
+        let control = listener(Site::Control, None);
+        let sockets = self.listeners.into_iter().map(|bound| (bound, &traffic));
+        let control_sockets = self.control_listeners.into_iter().map(|bound| (bound, &control));
+        let workers = Workers::start(TEAR_DOWN).map_err(ServeError::runtime)?;
+        for (Bound { address, socket }, listener) in sockets.chain(control_sockets) {
+            let _runtime = self.runtime.enter();
+            let socket = tokio::net::TcpListener::from_std(socket).map_err(|error| ServeError::bind(address, error))?;
+            self.runtime.spawn(listener.clone().accept(socket, workers.entrance().clone()));
         }
-        drop(alive);
-        for (mut service, listeners, certificate) in services {
-            let sockets = listen(&mut service, listeners, certificate)?;
-            let watch = watch.clone();
-            self.runtime.spawn(async move { service.start_service(Some(sockets), watch, 1).await });
-        }
+        drop((alive, traffic, control));
         for upstream in self.setup.upstreams() {
             let watch = watch.clone();
             self.runtime.spawn(async move { upstream.look_after(watch).await });
@@ -137,6 +132,7 @@ impl Server {
                 _ = stop.wait_for(|stop| *stop == Stop::Now) => {}
             }
         });
+        workers.end(TEAR_DOWN);
         self.runtime.shutdown_timeout(TEAR_DOWN);
         Ok(())
     }
@@ -154,40 +150,4 @@ fn bind(addresses: &[SocketAddr]) -> Result<Vec<Bound>, ServeError> {
             bound().map_err(|error| ServeError::bind(*wanted, error))
         })
         .collect()
-}
-
-fn service(setup: &Setup, site: Site, alive: &mpsc::Sender<()>) -> Service<HttpProxy<Gateway>> {
-    let conf = Arc::new(ServerConf { upstream_keepalive_pool_size: MAX_IDLE, ..ServerConf::default() });
-    http_proxy_service_with_name(&conf, setup.gateway(site, alive.clone()), "hookgate")
-}
-
-/// Adds the listeners to a service, and gives their sockets to it the way that pingora takes them over from another
-/// process: by the name of their address.
-fn listen(
-    service: &mut Service<HttpProxy<Gateway>>,
-    listeners: Vec<Bound>,
-    certificate: Option<&Arc<Certificate>>,
-) -> Result<ListenFds, ServeError> {
-    let mut sockets = Fds::new();
-    for Bound { address, socket } in listeners {
-        let (idle, interval, count) = CLIENT_KEEPALIVE;
-        let mut options = TcpSocketOptions::default();
-        options.tcp_keepalive = Some(TcpKeepalive {
-            idle,
-            interval,
-            count,
-            #[cfg(target_os = "linux")]
-            user_timeout: Duration::ZERO,
-        });
-        let read_ahead = if certificate.is_some() { TLS_READ_AHEAD } else { 0 };
-        let mut listener = ListenerConfig::tcp(address.to_string())
-            .tcp_socket_options(options)
-            .l4_buffer(L4BufferSettings::default().read(read_ahead));
-        if let Some(certificate) = certificate {
-            listener = listener.tls(certificate.settings()?);
-        }
-        service.add_listener(listener);
-        sockets.add(address.to_string(), socket.into_raw_fd());
-    }
-    Ok(Arc::new(sockets.into()))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use pingora::listeners::tls::TlsSettings;
+use pingora::listeners::tls::{Acceptor, TlsSettings};
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -32,11 +32,11 @@ impl Certificate {
     }
 
     /// What a listener needs: this certificate, HTTP/2 or else HTTP/1.1.
-    pub(super) fn settings(self: &Arc<Self>) -> Result<TlsSettings, ServeError> {
+    pub(super) fn acceptor(self: &Arc<Self>) -> Result<Acceptor, ServeError> {
         let mut settings = TlsSettings::intermediate("", "").map_err(ServeError::setup)?;
         settings.set_cert_resolver(self.clone());
         settings.enable_h2();
-        Ok(settings)
+        Ok(settings.build())
     }
 }
 

@@ -7,8 +7,8 @@ use pingora::protocols::http::client::HttpSession;
 use pingora::protocols::http::v1::client::HttpSession as Http1;
 use pingora::upstreams::peer::{HttpPeer, Peer};
 
-use super::corked::Corked;
 use super::idle::{IDLE_TIME, MAX_IDLE};
+use crate::host::pingora::corked::Corked;
 
 /// Makes the connections of all routes. Those of HTTP/1.1 wait at their server (`Idle`), those of HTTP/2, which have many
 /// streams, here.

@@ -6,8 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pingora::protocols::Stream;
+use tokio::runtime::{Handle, Id};
 
-use super::corked::Corked;
+use crate::host::pingora::corked::Corked;
 
 /// A connection that nobody uses is closed after this long; shorter than what servers usually allow (60 s and more).
 pub(in crate::host::pingora) const IDLE_TIME: Duration = Duration::from_secs(50);
@@ -26,6 +27,8 @@ struct Kept {
     connection: Box<Corked>,
     address: SocketAddr,
     since: Instant,
+    /// The runtime that tells what happens on it: that of one thread.
+    runtime: Id,
 }
 
 impl Kept {
@@ -35,7 +38,7 @@ impl Kept {
 }
 
 impl Idle {
-    /// A connection to that address that can be used.
+    /// A connection to that address that can be used, and that belongs to this thread: from another one it would have to be woken.
     pub(super) fn take(&self, address: SocketAddr) -> Option<Stream> {
         loop {
             let mut kept = self.pop(address)?;
@@ -46,8 +49,9 @@ impl Idle {
     }
 
     fn pop(&self, address: SocketAddr) -> Option<Kept> {
+        let runtime = Handle::current().id();
         let mut all = self.all();
-        let last = all.iter().rposition(|kept| kept.address == address)?;
+        let last = all.iter().rposition(|kept| kept.address == address && kept.runtime == runtime)?;
         all.remove(last)
     }
 
@@ -62,7 +66,7 @@ impl Idle {
         connection.cork();
         let mut all = self.all();
         let surplus = if all.len() < MAX_IDLE { None } else { all.pop_front() };
-        all.push_back(Kept { connection, address, since: Instant::now() });
+        all.push_back(Kept { connection, address, since: Instant::now(), runtime: Handle::current().id() });
         drop(all);
         drop(surplus);
     }

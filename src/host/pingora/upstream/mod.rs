@@ -4,7 +4,6 @@
 mod balance;
 mod body;
 pub(super) mod connector;
-mod corked;
 mod exchange;
 pub(super) mod failure;
 pub(super) mod headers;

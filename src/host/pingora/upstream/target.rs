@@ -1,5 +1,6 @@
 //! One server of a route: where it is, and how it is connected to.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,6 +11,7 @@ use pingora::protocols::http::v1::client::HttpSession as Http1;
 use pingora::protocols::l4::ext::TcpKeepalive;
 use pingora::protocols::l4::socket;
 use pingora::upstreams::peer::{ALPN, HttpPeer, HttpUpstreamRequestPolicy, PeerOptions};
+use tokio::runtime::Handle;
 
 use super::connector::{Connector, may_be_http2};
 use super::idle::{IDLE_TIME, Idle};
@@ -139,10 +141,18 @@ impl Target {
         self.idle.sweep();
     }
 
+    /// The route's group on this thread: pingora pools connections by it, and from another thread one would have to be woken.
+    fn group_here(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.template.group_key, Handle::current().id()).hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// What pingora connects to.
     pub(super) fn peer(&self, address: SocketAddr) -> Box<HttpPeer> {
         let mut peer = Box::new(self.template.clone());
         peer._address = socket::SocketAddr::Inet(address);
+        peer.group_key = self.group_here();
         peer
     }
 }

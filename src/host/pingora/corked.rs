@@ -1,4 +1,4 @@
-//! A connection whose requests go out in one piece.
+//! A connection whose heads go out with their bodies.
 
 use std::io;
 use std::pin::Pin;
@@ -16,9 +16,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What is written waits for what follows up to this many bytes: a head with a small body.
 const MAX_WAITING: usize = 16 << 10;
+/// What is kept of that when nothing waits, so that an idle connection takes little.
+const MAX_KEPT: usize = 2 << 10;
 
-/// pingora flushes the head of a request before its body, which costs a call of the kernel, a packet, and a wake-up of the
-/// server for a request that it cannot answer yet. Here the head waits until the body is written or the answer is read.
+/// What is written goes out when it is flushed. pingora flushes the head of a request before its body, which costs a call of
+/// the kernel, a packet, and a wake-up of the server for a request that it cannot answer yet: that flush is passed over, so that
+/// the head waits until the body is written or the answer is read.
 #[derive(Debug)]
 pub(super) struct Corked {
     stream: Stream,
@@ -28,8 +31,14 @@ pub(super) struct Corked {
 }
 
 impl Corked {
+    /// A connection to a server.
     pub(super) fn new(stream: Stream) -> Self {
         Corked { stream, waiting: Vec::new(), corked: true }
+    }
+
+    /// A connection from a client, which waits for what is flushed.
+    pub(super) fn uncorked(stream: Stream) -> Self {
+        Corked { stream, waiting: Vec::new(), corked: false }
     }
 
     /// Makes it ready for another request.
@@ -51,6 +60,9 @@ impl Corked {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.waiting.drain(..written);
+        }
+        if self.waiting.capacity() > MAX_KEPT {
+            self.waiting = Vec::new();
         }
         Poll::Ready(Ok(()))
     }
@@ -98,6 +110,8 @@ impl AsyncWrite for Corked {
 #[async_trait]
 impl Shutdown for Corked {
     async fn shutdown(&mut self) {
+        // What cannot be written any more is lost with the connection.
+        let _ = std::future::poll_fn(|cx| self.poll_waiting(cx)).await;
         self.stream.shutdown().await;
     }
 }
