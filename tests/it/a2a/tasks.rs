@@ -73,7 +73,7 @@ pub(super) async fn a_task_that_waits_is_not_over(at: At) -> Outcome {
     let go_on = at.ask_with(json!([said.text("All.")]), json!({"taskId": "t-1", "contextId": "c-1"}));
     stage.text(&go_on).await?;
     stage.text(&go_on).await?;
-    let [end] = stage.told(["SubagentStop"]).await;
+    let [_, end] = stage.told(["TaskStop", "SubagentStop"]).await;
     assert_eq!(end.detail()["response"], "Done.");
     mark(&stage, at).await?;
     assert_eq!(counts(&stage, "t-1"), [1, 1, 1]);
