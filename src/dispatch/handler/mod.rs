@@ -2,6 +2,7 @@
 
 #[cfg(feature = "client")]
 mod clients;
+#[cfg(feature = "client")]
 mod connection;
 #[cfg(feature = "client")]
 mod http;
