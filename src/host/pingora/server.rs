@@ -100,23 +100,21 @@ impl Server {
         // Every connection holds the gateway, and the gateway holds this: when all are gone, it closes.
         let (alive, mut gone) = mpsc::channel::<()>(1);
         let traffic = if self.control_listeners.is_empty() { Site::Everything } else { Site::Traffic };
-        let listener = |site, acceptor| {
+        let acceptor = self.certificate.as_ref().map(Certificate::acceptor).transpose()?;
+        let workers = Workers::start(TEAR_DOWN).map_err(ServeError::runtime)?;
+        let sites = [(traffic, self.listeners, acceptor), (Site::Control, self.control_listeners, None)];
+        for (site, sockets, acceptor) in sites.into_iter().filter(|(_, sockets, _)| !sockets.is_empty()) {
             let conf = Arc::new(ServerConf { upstream_keepalive_pool_size: MAX_IDLE, ..ServerConf::default() });
             let proxy = Arc::new(http_proxy(&conf, self.setup.gateway(site, alive.clone())));
-            Arc::new(Listener { proxy, acceptor, stopping: watch.clone() })
-        };
-        let acceptor = self.certificate.as_ref().map(Certificate::acceptor).transpose()?;
-        let traffic = listener(traffic, acceptor);
-        let control = listener(Site::Control, None);
-        let sockets = self.listeners.into_iter().map(|bound| (bound, &traffic));
-        let control_sockets = self.control_listeners.into_iter().map(|bound| (bound, &control));
-        let workers = Workers::start(TEAR_DOWN).map_err(ServeError::runtime)?;
-        for (Bound { address, socket }, listener) in sockets.chain(control_sockets) {
-            let _runtime = self.runtime.enter();
-            let socket = tokio::net::TcpListener::from_std(socket).map_err(|error| ServeError::bind(address, error))?;
-            self.runtime.spawn(listener.clone().accept(socket, workers.entrance().clone()));
+            let listener = Arc::new(Listener { proxy, acceptor, stopping: watch.clone() });
+            for Bound { address, socket } in sockets {
+                let _runtime = self.runtime.enter();
+                let socket =
+                    tokio::net::TcpListener::from_std(socket).map_err(|error| ServeError::bind(address, error))?;
+                self.runtime.spawn(listener.clone().accept(socket, workers.entrance().clone()));
+            }
         }
-        drop((alive, traffic, control));
+        drop(alive);
         for upstream in self.setup.upstreams() {
             let watch = watch.clone();
             self.runtime.spawn(async move { upstream.look_after(watch).await });
