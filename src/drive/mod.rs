@@ -34,7 +34,5 @@ pub(crate) use self::exchange::NoAnswer;
 pub use self::http_tool::{DuplicateTool, HttpTool, HttpTools};
 #[cfg(feature = "control")]
 pub(crate) use self::origin::Origin;
-#[cfg(feature = "pingora")]
-pub(crate) use self::route::is_own;
 pub use self::route::{Inspection, OnDeny, Plan, Route, RouteKind, Subagent};
 pub use self::tasks::{StartedTask, TaskError};

@@ -298,6 +298,6 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 }
 
 /// Whether a header is only for hookgate, and goes no further.
-pub(crate) fn is_own(name: &HeaderName) -> bool {
+fn is_own(name: &HeaderName) -> bool {
     name.as_str().starts_with("x-hookgate-")
 }

@@ -77,6 +77,8 @@ mod http_tool;
 #[cfg(feature = "pingora")]
 mod pingora_driven;
 #[cfg(feature = "pingora")]
+mod pingora_duplex;
+#[cfg(feature = "pingora")]
 mod pingora_kit;
 #[cfg(feature = "pingora")]
 mod pingora_lifecycle;

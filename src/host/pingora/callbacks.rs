@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, Request, Response, header, request};
 use pingora::Result;
-use pingora::proxy::Session;
+use pingora::protocols::http::ServerSession;
 use tower::ServiceExt as _;
 
 use super::{on_demand, path, respond};
@@ -33,9 +33,9 @@ impl Callbacks {
     ///
     /// # Errors
     /// The client went away; see [`respond::answer`].
-    pub(super) async fn serve(&self, session: &mut Session, head: request::Parts) -> Result<()> {
+    pub(super) async fn serve(&self, session: &mut ServerSession, head: request::Parts) -> Result<()> {
         let waits = respond::waits_for_continue(session);
-        let (body, mut feed) = on_demand::body(session.as_downstream_mut().is_body_done());
+        let (body, mut feed) = on_demand::body(session.is_body_done());
         let answer = self.service.clone().oneshot(Request::from_parts(head, body));
         tokio::pin!(answer);
         let mut reading = false;
@@ -46,21 +46,21 @@ impl Callbacks {
                 () = feed.wanted() => {}
             }
             if waits && !reading {
-                session.as_downstream_mut().write_continue_response().await.map_err(|error| error.into_down())?;
+                respond::ask_for_body(session).await?;
             }
             reading = true;
             tokio::select! {
                 biased;
                 Ok(response) = &mut answer => break response,
-                piece = session.as_downstream_mut().read_request_body() => feed.give(piece.map_err(Into::into)),
+                piece = session.read_request_body() => feed.give(piece.map_err(Into::into)),
             }
         };
         respond_to(session, response, reading || !waits).await
     }
 }
 
-async fn respond_to(session: &mut Session, response: Response<Body>, sending: bool) -> Result<()> {
-    if session.as_downstream_mut().is_body_done() {
+async fn respond_to(session: &mut ServerSession, response: Response<Body>, sending: bool) -> Result<()> {
+    if session.is_body_done() {
         respond::answer(session, response).await
     } else if response.headers().get(header::CONNECTION) == Some(&HeaderValue::from_static("close")) {
         respond::refuse_at_once(session, response, sending).await

@@ -6,7 +6,7 @@ use axum::Router;
 use bytes::BytesMut;
 use http::{HeaderValue, Request, StatusCode, Uri, header};
 use pingora::Result;
-use pingora::proxy::Session;
+use pingora::protocols::http::ServerSession;
 use tower::ServiceExt as _;
 
 use super::gateway::{NO_URI, authority};
@@ -21,7 +21,7 @@ const MAX_BODY: usize = 1 << 20;
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// Answers one request. `target` is the path that was routed, with the query: the gate and the router see the same.
-pub(super) async fn serve(session: &mut Session, router: &Router, guard: &Guard, target: &str) -> Result<()> {
+pub(super) async fn serve(session: &mut ServerSession, router: &Router, guard: &Guard, target: &str) -> Result<()> {
     let Ok(uri) = Uri::try_from(target) else {
         return respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await;
     };
@@ -50,16 +50,16 @@ pub(super) async fn serve(session: &mut Session, router: &Router, guard: &Guard,
     respond::answer(session, response.map(Body::wrap)).await
 }
 
-async fn read_body(session: &mut Session) -> Result<Option<BytesMut>> {
+async fn read_body(session: &mut ServerSession) -> Result<Option<BytesMut>> {
     let mut body = BytesMut::new();
     if respond::declared_length(session).is_some_and(|length| length > MAX_BODY as u64) {
         return Ok(None);
     }
     if respond::waits_for_continue(session) {
-        session.as_downstream_mut().write_continue_response().await.map_err(|error| error.into_down())?;
+        respond::ask_for_body(session).await?;
     }
     let read = async {
-        while let Some(data) = session.as_downstream_mut().read_request_body().await? {
+        while let Some(data) = session.read_request_body().await? {
             body.extend_from_slice(&data);
             if body.len() > MAX_BODY {
                 return Ok(false);

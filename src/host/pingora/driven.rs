@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response, request};
 use pingora::prelude::timeout;
-use pingora::proxy::Session;
+use pingora::protocols::http::ServerSession;
 use pingora::{Error, ErrorType, Result};
 
 use super::public::Public;
@@ -26,7 +26,7 @@ const MAX_FIRST_BUFFER: u64 = 4 << 20;
 /// # Errors
 /// The client went away or the answer broke off; see [`respond::answer`].
 pub(super) async fn exchange(
-    session: &mut Session,
+    session: &mut ServerSession,
     core: &Hookgate,
     inspection: Inspection,
     head: request::Parts,
@@ -55,7 +55,7 @@ pub(super) async fn exchange(
 /// Reads the request's body, or says what to answer instead. A body whose length is declared too large is refused
 /// before any of it is read or asked for.
 async fn read_body(
-    session: &mut Session,
+    session: &mut ServerSession,
     inspection: &Inspection,
 ) -> Result<std::result::Result<Bytes, Response<Body>>> {
     let limit = inspection.body_limit();
@@ -63,15 +63,15 @@ async fn read_body(
     if declared.is_some_and(|length| length > limit as u64) {
         return Ok(Err(inspection.too_large(declared)));
     }
-    if session.as_downstream_mut().is_body_done() {
+    if session.is_body_done() {
         return Ok(Ok(Bytes::new()));
     }
     if respond::waits_for_continue(session) {
-        session.as_downstream_mut().write_continue_response().await.map_err(|error| error.into_down())?;
+        respond::ask_for_body(session).await?;
     }
     let mut body = BytesMut::with_capacity(declared.unwrap_or(0).min(MAX_FIRST_BUFFER) as usize);
     loop {
-        let read = timeout(BODY_SILENCE, session.as_downstream_mut().read_request_body()).await;
+        let read = timeout(BODY_SILENCE, session.read_request_body()).await;
         match read {
             Ok(Ok(Some(data))) if data.len() > limit - body.len() => return Ok(Err(inspection.too_large(None))),
             Ok(Ok(Some(data))) => body.extend_from_slice(&data),

@@ -1,29 +1,26 @@
-//! Every request's way through pingora's phases: checked, routed, planned, then driven by the core or passed on.
+//! Every request's way: checked, routed, planned, then driven by the core or passed on.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use async_trait::async_trait;
 use axum::Router;
 use http::uri::{Authority, Scheme};
 use http::{Method, StatusCode, Uri, header};
-use pingora::http::{RequestHeader, ResponseHeader};
-use pingora::modules::http::HttpModules;
-use pingora::proxy::{FailToProxy, ProxyHttp, Session};
-use pingora::upstreams::peer::HttpPeer;
+use pingora::http::RequestHeader;
+use pingora::protocols::http::ServerSession;
 use pingora::{Error, ErrorSource, ErrorType, Result};
 use tokio::sync::mpsc;
 
 use super::callbacks::Callbacks;
 use super::counts::Counts;
 use super::guard::Guard;
-use super::passthrough::Passing;
 use super::public::{Public, metadata_of};
 use super::rebinding::Names;
 use super::routes::{Found, Table};
 use super::upstream::RouteUpstream;
 use super::upstream::headers::{HeaderCase, Place};
-use super::{control, driven, framing, respond, upgrade};
+use super::{control, driven, framing, passthrough, respond, upgrade};
+use crate::body::Body;
 use crate::problem::problem;
 use crate::{Hookgate, Plan, Route, RouteKind};
 
@@ -63,109 +60,115 @@ impl Mount {
     }
 }
 
-/// One request's state.
-pub(super) struct Context {
-    started: Instant,
-    /// What the log calls the request: its route's name. Never its path, which may hold secrets.
+/// What the log says of a request.
+struct Told {
+    /// What it calls the request: its route's name. Never its path, which may hold secrets.
     label: Arc<str>,
-    passing: Option<Passing>,
-    /// What the log says of a request that did not end well.
+    /// Why it did not end well.
     trouble: Option<String>,
 }
 
 impl Gateway {
-    /// Looks at the request and answers it; `false`: it passes on to the upstream.
-    async fn handle(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
+    /// Answers a request, and tells the log of it. `false`: the connection must not be used any more.
+    pub(super) async fn answer(&self, session: &mut ServerSession) -> bool {
+        let started = Instant::now();
+        // A client that sends its next request early would otherwise look like one that went away.
+        session.set_pipelining_enabled(true);
+        session.set_write_timeout(Some(CLIENT_WRITE_TIME));
+        let mut told = Told { label: "-".into(), trouble: None };
+        let handled = self.handle(session, &mut told).await;
+        let is_whole = handled.is_ok();
+        if let Err(error) = handled {
+            self.report(session, &error, &mut told).await;
+        }
+        let status = respond::answered(session).map_or(0, |status| status.as_u16());
+        self.counts.count(&told.label, status);
+        let (route, millis) = (&*told.label, started.elapsed().as_millis() as u64);
+        let method = session.req_header().method.as_str();
+        let trouble = told.trouble.as_deref();
+        tracing::info!(target: "hookgate::access", route, method, status, millis, trouble);
+        is_whole
+    }
+
+    async fn handle(&self, session: &mut ServerSession, told: &mut Told) -> Result<()> {
         let request = session.req_header();
-        let raw = || session.as_downstream().to_h1_raw();
-        if let Some(objection) = framing::objection(request.version, &request.headers, raw) {
+        if let Some(objection) = framing::objection(request.version, &request.headers, || session.to_h1_raw()) {
             session.set_keepalive(None);
-            return answered(respond::answer(session, problem(StatusCode::BAD_REQUEST, objection)).await);
+            return respond::answer(session, problem(StatusCode::BAD_REQUEST, objection)).await;
         }
         let (path, query) = split_target(request);
         // Before any route, and in whatever way the path is written: what is meant for a callback reaches nothing else.
         if let Some(callbacks) = self.callbacks.as_ref().filter(|callbacks| callbacks.concern(&path)) {
-            context.label = "callback".into();
-            let Some(mut head) = head(session, &path) else {
-                return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
-            };
-            return answered(match self.guard.control(session, &mut head).await {
-                Some(refusal) => respond::refuse(session, refusal).await,
-                None => callbacks.serve(session, head).await,
-            });
+            told.label = "callback".into();
+            return Box::pin(self.call_back(session, callbacks, &path)).await;
         }
         let found = match self.table.find(authority(request), &path) {
             Ok(found) => found,
-            Err(ambiguous) => {
-                return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, ambiguous.0)).await);
-            }
+            Err(ambiguous) => return refuse(session, problem(StatusCode::BAD_REQUEST, ambiguous.0)).await,
         };
         if let Some(Found::Own) = found {
-            context.label = "control".into();
+            told.label = "control".into();
             let target = format!("{path}{query}");
-            return answered(control::serve(session, &self.control, &self.guard, &target).await);
+            return Box::pin(control::serve(session, &self.control, &self.guard, &target)).await;
         }
         // Before a stranger learns which routes there are.
         let tenant = match self.guard.route(session) {
             Ok(tenant) => tenant,
-            Err(refusal) => return answered(respond::refuse(session, refusal).await),
+            Err(refusal) => return refuse(session, refusal).await,
         };
         let authority = authority(session.req_header());
         if let Some((mount, public, rest)) = self.metadata(&session.req_header().method, authority, &path) {
-            context.label = mount.route.name.clone();
+            told.label = mount.route.name.clone();
             if let Some(objection) = objection(session, mount, tenant.is_some()) {
-                return answered(respond::refuse(session, objection).await);
+                return refuse(session, objection).await;
             }
             let mut head = session.req_header().as_owned_parts();
             self.core.strip(&mut head.headers);
-            let response = public.serve(&mount.upstream, &head, rest).await;
-            return answered(respond::refuse(session, response).await);
+            let response = Box::pin(public.serve(&mount.upstream, &head, rest)).await;
+            return refuse(session, response).await;
         }
         let Some(Found::Route { route: mount, rest }) = found else {
             let known = self.table.describe(Mount::purpose);
             let detail = format!("no route takes this path; this hookgate serves {known}");
-            return answered(respond::refuse(session, problem(StatusCode::NOT_FOUND, &detail)).await);
+            return refuse(session, problem(StatusCode::NOT_FOUND, &detail)).await;
         };
-        context.label = mount.route.name.clone();
+        told.label = mount.route.name.clone();
         if let Some(objection) = objection(session, mount, tenant.is_some()) {
-            return answered(respond::refuse(session, objection).await);
+            return refuse(session, objection).await;
         }
         let seen = if rest.is_empty() { "/" } else { rest };
-        match self.core.plan(&mount.route, session.req_header(), seen) {
-            Plan::Pass => {
-                let rest = format!("{rest}{query}");
-                let passing = context.passing.insert(Passing::new(mount.clone(), rest.clone()));
-                let Some(protocols) = upgrade::asked_for(session) else { return Ok(false) };
-                let Some(mut head) = head(session, &format!("{seen}{query}")) else {
-                    return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
-                };
-                self.core.strip(&mut head.headers);
-                answered(match upgrade::run(session, &mount.upstream, head, rest, protocols).await? {
-                    Ok(()) => Ok(()),
-                    Err(failure) => {
-                        passing.failure = Some(failure);
-                        Err(Error::explain(ErrorType::ConnectError, "no answer to an upgrade").into_up())
-                    }
-                })
-            }
-            Plan::Refuse(response) => answered(respond::refuse(session, response).await),
-            Plan::Inspect(inspection) => {
-                let Some(mut head) = head(session, &format!("{seen}{query}")) else {
-                    return answered(respond::refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await);
-                };
-                if let Some(tenant) = tenant {
-                    head.extensions.insert(tenant);
-                }
-                if rest.is_empty() {
-                    head.extensions.insert(Place::Own);
-                }
-                if mount.route.kind == RouteKind::A2a {
-                    say_arrival(session, &mut head);
-                }
-                let upstream = Arc::new(mount.upstream.clone());
-                let public = mount.public.as_ref().map(|public| (public, rest));
-                answered(driven::exchange(session, &self.core, inspection, head, upstream, public).await)
-            }
+        let plan = self.core.plan(&mount.route, session.req_header(), seen);
+        if let Plan::Refuse(response) = plan {
+            return refuse(session, response).await;
+        }
+        let Some(mut head) = head(session, &format!("{seen}{query}")) else {
+            return refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await;
+        };
+        if rest.is_empty() {
+            head.extensions.insert(Place::Own);
+        }
+        let Plan::Inspect(inspection) = plan else {
+            self.core.strip(&mut head.headers);
+            return Box::pin(pass(session, mount, head, rest, told)).await;
+        };
+        if let Some(tenant) = tenant {
+            head.extensions.insert(tenant);
+        }
+        if mount.route.kind == RouteKind::A2a {
+            say_arrival(session, &mut head);
+        }
+        let upstream = Arc::new(mount.upstream.clone());
+        let public = mount.public.as_ref().map(|public| (public, rest));
+        driven::exchange(session, &self.core, inspection, head, upstream, public).await
+    }
+
+    async fn call_back(&self, session: &mut ServerSession, callbacks: &Callbacks, path: &str) -> Result<()> {
+        let Some(mut head) = head(session, path) else {
+            return refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await;
+        };
+        match self.guard.control(session, &mut head).await {
+            Some(refusal) => refuse(session, refusal).await,
+            None => callbacks.serve(session, head).await,
         }
     }
 
@@ -192,7 +195,7 @@ impl Gateway {
 }
 
 /// The answer to a request that a page in somebody's browser may have made. `keyed`: it came with a key.
-fn objection(session: &Session, mount: &Mount, keyed: bool) -> Option<http::Response<crate::body::Body>> {
+fn objection(session: &ServerSession, mount: &Mount, keyed: bool) -> Option<http::Response<Body>> {
     if mount.route.kind != RouteKind::Mcp {
         return None;
     }
@@ -202,7 +205,7 @@ fn objection(session: &Session, mount: &Mount, keyed: bool) -> Option<http::Resp
 }
 
 /// The request's head with another target, remembering how the client wrote the names in it; `None` when that is no URI.
-fn head(session: &Session, target: &str) -> Option<http::request::Parts> {
+fn head(session: &ServerSession, target: &str) -> Option<http::request::Parts> {
     let request = session.req_header();
     let uri = Uri::try_from(target).ok()?;
     let mut head = request.as_owned_parts();
@@ -214,16 +217,39 @@ fn head(session: &Session, target: &str) -> Option<http::request::Parts> {
 }
 
 /// Says in a head how the client got here, which the addresses in an agent's card are made of.
-fn say_arrival(session: &Session, head: &mut http::request::Parts) {
-    let is_tls = session.as_downstream().digest().is_some_and(|digest| digest.ssl_digest.is_some());
+fn say_arrival(session: &ServerSession, head: &mut http::request::Parts) {
+    let is_tls = session.digest().is_some_and(|digest| digest.ssl_digest.is_some());
     head.extensions.insert(if is_tls { Scheme::HTTPS } else { Scheme::HTTP });
     if let Some(authority) = authority(session.req_header()).and_then(|authority| authority.parse::<Authority>().ok()) {
         head.extensions.insert(authority);
     }
 }
 
-fn answered(written: Result<()>) -> Result<bool> {
-    written.map(|()| true)
+/// Passes a request on as it is.
+async fn pass(
+    session: &mut ServerSession,
+    mount: &Mount,
+    head: http::request::Parts,
+    rest: &str,
+    told: &mut Told,
+) -> Result<()> {
+    let passed = match upgrade::asked_for(session) {
+        Some(protocols) => upgrade::run(session, &mount.upstream, head, protocols).await?,
+        None => passthrough::run(session, mount, head, rest).await?,
+    };
+    let Err(failure) = passed else { return Ok(()) };
+    told.trouble = Some(failure.to_string());
+    if respond::answered(session).is_some() {
+        return Error::e_explain(ErrorType::Custom("the answer broke off"), "").map_err(|error| error.into_up());
+    }
+    session.set_keepalive(None);
+    let answer = mount.route.no_answer(&failure);
+    refuse(session, answer.unwrap_or_else(|| problem(failure.status(), &failure.to_string()))).await
+}
+
+/// Boxed, since most requests are not refused.
+async fn refuse(session: &mut ServerSession, response: http::Response<Body>) -> Result<()> {
+    Box::pin(respond::refuse(session, response)).await
 }
 
 /// The target's path, and its query with the question mark in front.
@@ -248,113 +274,11 @@ pub(super) fn authority(request: &RequestHeader) -> Option<&str> {
     named.or_else(|| request.headers.get(header::HOST).and_then(|host| host.to_str().ok()))
 }
 
-#[async_trait]
-impl ProxyHttp for Gateway {
-    type CTX = Context;
-
-    fn new_ctx(&self) -> Context {
-        Context { started: Instant::now(), label: "-".into(), passing: None, trouble: None }
-    }
-
-    /// Answers are not changed on their way: there is no module to run.
-    fn init_downstream_modules(&self, _: &mut HttpModules) {}
-
-    async fn request_filter(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
-        let client = session.as_downstream_mut();
-        // A client that sends its next request early would otherwise look like one that went away.
-        client.set_pipelining_enabled(true);
-        client.set_write_timeout(Some(CLIENT_WRITE_TIME));
-        self.handle(session, context).await
-    }
-
-    async fn upstream_peer(&self, _: &mut Session, context: &mut Context) -> Result<Box<HttpPeer>> {
-        match &mut context.passing {
-            Some(passing) => passing.peer().await,
-            None => Error::e_explain(ErrorType::InternalError, "a request without a route"),
-        }
-    }
-
-    async fn upstream_request_filter(
-        &self,
-        _: &mut Session,
-        request: &mut RequestHeader,
-        context: &mut Context,
-    ) -> Result<()> {
-        context.passing.as_ref().map_or(Ok(()), |passing| passing.request(request))
-    }
-
-    async fn response_filter(
-        &self,
-        session: &mut Session,
-        response: &mut ResponseHeader,
-        context: &mut Context,
-    ) -> Result<()> {
-        Passing::response(response, session.as_downstream().is_http2())?;
-        context.passing.as_ref().map_or(Ok(()), |passing| passing.challenges(response))
-    }
-
-    fn fail_to_connect(&self, _: &mut Session, _: &HttpPeer, context: &mut Context, error: Box<Error>) -> Box<Error> {
-        match &mut context.passing {
-            Some(passing) => passing.not_connected(error),
-            None => error,
-        }
-    }
-
-    fn error_while_proxy(
-        &self,
-        _: &HttpPeer,
-        session: &mut Session,
-        error: Box<Error>,
-        context: &mut Context,
-        reused: bool,
-    ) -> Box<Error> {
-        let repeatable = !session.as_downstream().retry_buffer_truncated() && session.response_written().is_none();
-        match &mut context.passing {
-            Some(passing) => passing.failed(error, reused, repeatable),
-            None => error,
-        }
-    }
-
-    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, context: &mut Context) -> FailToProxy {
-        let code = self.report(session, error, context).await;
-        FailToProxy { error_code: code, can_reuse_downstream: false }
-    }
-
-    async fn logging(&self, session: &mut Session, _: Option<&Error>, context: &mut Context) {
-        let status = session.response_written().map_or(0, |head| head.status.as_u16());
-        let route = &*context.label;
-        self.counts.count(&context.label, status);
-        let millis = context.started.elapsed().as_millis() as u64;
-        let method = session.req_header().method.as_str();
-        let trouble = context.trouble.as_deref();
-        tracing::info!(target: "hookgate::access", route, method, status, millis, trouble);
-    }
-
-    /// Failures are told by [`ProxyHttp::logging`]: pingora's own line has the path and the query in it.
-    fn suppress_error_log(&self, _: &Session, _: &Context, _: &Error) -> bool {
-        true
-    }
-
-    fn suppress_proxy_warn_log(
-        &self,
-        _: &Session,
-        _: &Context,
-        _: &Error,
-        _: pingora::proxy::ProxyWarnLogContext,
-    ) -> bool {
-        true
-    }
-
-    fn request_summary(&self, session: &Session, context: &Context) -> String {
-        format!("{} {}", session.req_header().method, context.label)
-    }
-}
-
 impl Gateway {
     /// Tells the client and the log what went wrong. Once an answer has begun, all that is left is to break it off.
-    async fn report(&self, session: &mut Session, error: &Error, context: &mut Context) -> u16 {
-        let failure = context.passing.as_mut().and_then(|passing| passing.failure.take());
-        let client_left = *error.esource() == ErrorSource::Downstream
+    async fn report(&self, session: &mut ServerSession, error: &Error, told: &mut Told) {
+        let is_clients = *error.esource() == ErrorSource::Downstream;
+        let has_left = is_clients
             && matches!(
                 error.etype(),
                 ErrorType::ConnectionClosed
@@ -363,32 +287,23 @@ impl Gateway {
                     | ErrorType::WriteTimedout
                     | ErrorType::H2Error
             );
-        context.trouble = Some(match &failure {
-            _ if client_left => "the client went away".to_owned(),
-            Some(failure) => failure.to_string(),
-            None => error.etype().as_str().to_owned(),
-        });
-        if client_left {
-            return 0;
+        if has_left {
+            told.trouble = Some("the client went away".to_owned());
+            return;
         }
-        if let Some(status) = session.response_written().map(|head| head.status.as_u16()) {
-            if session.as_downstream().is_http2() {
-                session.as_downstream_mut().shutdown().await;
+        told.trouble.get_or_insert_with(|| error.etype().as_str().to_owned());
+        if respond::answered(session).is_some() {
+            if session.is_http2() {
+                session.shutdown().await;
             }
-            return status;
+            return;
         }
-        let (status, detail) = match (&failure, error.esource()) {
-            (Some(failure), _) => (failure.status(), failure.to_string()),
-            (None, ErrorSource::Upstream) => {
-                (StatusCode::BAD_GATEWAY, "the exchange with the upstream failed".to_owned())
-            }
-            (None, ErrorSource::Downstream) => (StatusCode::BAD_REQUEST, "the request is not valid HTTP".to_owned()),
-            (None, _) => (StatusCode::INTERNAL_SERVER_ERROR, "hookgate failed; its log says why".to_owned()),
+        let answer = match error.esource() {
+            ErrorSource::Upstream => problem(StatusCode::BAD_GATEWAY, "the exchange with the upstream failed"),
+            ErrorSource::Downstream => problem(StatusCode::BAD_REQUEST, "the request is not valid HTTP"),
+            _ => problem(StatusCode::INTERNAL_SERVER_ERROR, "hookgate failed; its log says why"),
         };
         session.set_keepalive(None);
-        let known = context.passing.as_ref().zip(failure.as_ref());
-        let answer = known.and_then(|(passing, failure)| passing.mount.route.no_answer(failure));
-        let _ = respond::refuse(session, answer.unwrap_or_else(|| problem(status, &detail))).await;
-        status.as_u16()
+        let _ = refuse(session, answer).await;
     }
 }

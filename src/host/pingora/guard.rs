@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Response, header, request};
-use pingora::proxy::Session;
+use pingora::protocols::http::ServerSession;
 
 use super::ServeError;
 use crate::auth::{Access, AuthGate, CallbackBypass, ClientAddress, Gate, OpenGate, RouteKeys};
@@ -42,7 +42,7 @@ impl Guard {
 
     /// Asks about a request to hookgate itself, callbacks included. `head` has the path that the request is routed by, and gets the caller.
     /// Gives the refusal.
-    pub(super) async fn control(&self, session: &Session, head: &mut request::Parts) -> Option<Response<Body>> {
+    pub(super) async fn control(&self, session: &ServerSession, head: &mut request::Parts) -> Option<Response<Body>> {
         if let Some(address) = session.client_addr().and_then(|address| address.as_inet()) {
             head.extensions.insert(ClientAddress(address.ip()));
         }
@@ -58,7 +58,7 @@ impl Guard {
     /// Asks whose request on a route it is: `None` where routes have no keys. Takes the login's cookie out of the request: a
     /// browser sends it to every path of this host.
     #[expect(clippy::result_large_err, reason = "the error is the answer, and it is on its way to the client")]
-    pub(super) fn route(&self, session: &mut Session) -> std::result::Result<Option<Tenant>, Response<Body>> {
+    pub(super) fn route(&self, session: &mut ServerSession) -> std::result::Result<Option<Tenant>, Response<Body>> {
         let headers = &session.req_header().headers;
         let tenant = self.keys.as_ref().map(|keys| keys.tenant(headers)).transpose()?;
         if let Some(cookies) = self.login.as_ref().and_then(|gate| gate.foreign_cookies(headers)) {

@@ -6,16 +6,15 @@ use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora::apps::ServerApp as _;
 use pingora::listeners::tls::Acceptor;
 use pingora::protocols::l4::ext::TcpKeepalive;
 use pingora::protocols::l4::stream::Stream as Plain;
 use pingora::protocols::{GetSocketDigest as _, SocketDigest, Stream};
-use pingora::proxy::HttpProxy;
 use pingora::{ErrorType, OrErr as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::connection;
 use super::corked::Corked;
 use super::gateway::Gateway;
 use super::workers::Entrance;
@@ -30,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// What serves the connections of some sockets.
 pub(super) struct Listener {
-    pub(super) proxy: Arc<HttpProxy<Gateway>>,
+    pub(super) gateway: Arc<Gateway>,
     /// For TLS.
     pub(super) acceptor: Option<Acceptor>,
     /// The proxy is about to end.
@@ -59,8 +58,6 @@ impl Listener {
                 }
             }
         }
-        // Connections that wait for a request end now.
-        self.proxy.cleanup().await;
     }
 
     /// Serves a connection to its end.
@@ -70,7 +67,7 @@ impl Listener {
             Ok(Err(error)) => return tracing::debug!(%error, "a client's connection was not set up"),
             Err(_) => return tracing::debug!("a client's TLS handshake took too long"),
         };
-        self.proxy.process_new(Box::new(Corked::uncorked(stream)), &self.stopping).await;
+        connection::serve(&self.gateway, Box::new(Corked::uncorked(stream)), &self.stopping).await;
     }
 
     async fn welcome(&self, stream: net::TcpStream) -> pingora::Result<Stream> {

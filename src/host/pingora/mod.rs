@@ -4,6 +4,7 @@
 //! passes uninspected goes through pingora's own phases.
 
 mod callbacks;
+mod connection;
 mod control;
 mod corked;
 mod counts;

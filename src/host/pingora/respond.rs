@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_body::Body;
 use pingora::http::ResponseHeader;
-use pingora::proxy::Session;
+use pingora::protocols::http::ServerSession;
 use pingora::{Error, ErrorType, Result};
 
 use super::upstream::headers::{remove, strip_hop_by_hop};
@@ -24,16 +24,16 @@ const SMALL_BODY: u64 = 64 << 10;
 /// # Errors
 /// The client went away, or the body broke off: then the connection (or stream) must not be used any more, so that the
 /// client can tell that the answer is not complete.
-pub(super) async fn answer<B>(session: &mut Session, response: Response<B>) -> Result<()>
+pub(super) async fn answer<B>(session: &mut ServerSession, response: Response<B>) -> Result<()>
 where
     B: Body<Data = Bytes, Error = BoxError> + Unpin,
 {
     let (parts, mut body) = response.into_parts();
     let bodiless = is_bodiless(session, parts.status);
     let head = head(session, parts, body.size_hint().exact(), bodiless)?;
-    session.as_downstream_mut().write_response_header(Box::new(head)).await.map_err(|error| error.into_down())?;
+    session.write_response_header(Box::new(head)).await.map_err(|error| error.into_down())?;
     // While a request body is unread, looking for the client would take a byte of it.
-    let can_watch = session.as_downstream_mut().is_body_done();
+    let can_watch = session.is_body_done();
     loop {
         let batch = tokio::select! {
             biased;
@@ -48,13 +48,9 @@ where
                 return Err(Error::because(ErrorType::Custom("the answer broke off"), "", error).into_up());
             }
             // pingora writes no trailers on HTTP/1.1; there the body ends as if there were none.
-            Some(End::Trailers(trailers)) if session.as_downstream().is_http2() => {
+            Some(End::Trailers(trailers)) if session.is_http2() => {
                 write(session, data, false).await?;
-                session
-                    .as_downstream_mut()
-                    .write_response_trailers(trailers)
-                    .await
-                    .map_err(|error| error.into_down())?;
+                session.write_response_trailers(trailers).await.map_err(|error| error.into_down())?;
             }
             _ => write(session, data, end).await?,
         }
@@ -65,7 +61,7 @@ where
 }
 
 /// Writes a refusal to a request whose body was not read, and lets the client read it.
-pub(super) async fn refuse(session: &mut Session, response: Response<crate::body::Body>) -> Result<()> {
+pub(super) async fn refuse(session: &mut ServerSession, response: Response<crate::body::Body>) -> Result<()> {
     let declared = declared_length(session);
     let waits = waits_for_continue(session);
     if !waits && declared.is_some_and(|length| length <= SMALL_BODY) {
@@ -82,7 +78,7 @@ pub(super) async fn refuse(session: &mut Session, response: Response<crate::body
 /// Like [`refuse`], but the answer does not wait for any of the body, and the connection ends with it. `sending`: the client
 /// has begun to send, or will without being asked.
 pub(super) async fn refuse_at_once(
-    session: &mut Session,
+    session: &mut ServerSession,
     response: Response<crate::body::Body>,
     sending: bool,
 ) -> Result<()> {
@@ -94,13 +90,18 @@ pub(super) async fn refuse_at_once(
     Ok(())
 }
 
+/// The status of the answer, once it has begun.
+pub(super) fn answered(session: &ServerSession) -> Option<StatusCode> {
+    session.response_written().map(|head| head.status).filter(|status| !status.is_informational())
+}
+
 /// The length that the request declares.
-pub(super) fn declared_length(session: &Session) -> Option<u64> {
+pub(super) fn declared_length(session: &ServerSession) -> Option<u64> {
     session.req_header().headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }
 
 /// Whether the client holds its body back until it is asked for it.
-pub(super) fn waits_for_continue(session: &Session) -> bool {
+pub(super) fn waits_for_continue(session: &ServerSession) -> bool {
     let request = session.req_header();
     request.version == Version::HTTP_11
         && request
@@ -109,25 +110,46 @@ pub(super) fn waits_for_continue(session: &Session) -> bool {
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
+/// Asks a client that waits for it to send its body.
+///
+/// # Errors
+/// The client went away.
+pub(super) async fn ask_for_body(session: &mut ServerSession) -> Result<()> {
+    inform(session, ResponseHeader::build(StatusCode::CONTINUE, Some(0))?).await
+}
+
+/// Writes a head that comes before the answer (1xx).
+///
+/// # Errors
+/// The client went away.
+pub(super) async fn inform(session: &mut ServerSession, head: ResponseHeader) -> Result<()> {
+    // pingora would take it for an answer to a request that was not read to its end, after which the connection must close.
+    session.set_close_on_response_before_downstream_finish(false);
+    let written = session.write_response_header(Box::new(head)).await;
+    session.set_close_on_response_before_downstream_finish(true);
+    written.map_err(|error| error.into_down())
+}
+
 /// Resolves when the client has closed the connection or reset the stream. The request's body must have been read.
-pub(super) async fn client_gone(session: &mut Session) -> Box<Error> {
-    match session.as_downstream_mut().read_body_or_idle(true).await {
+pub(super) async fn client_gone(session: &mut ServerSession) -> Box<Error> {
+    match session.read_body_or_idle(true).await {
         Err(error) => error.into_down(),
         Ok(_) => Error::new(ErrorType::ConnectionClosed).into_down(),
     }
 }
 
-async fn write(session: &mut Session, data: Bytes, end: bool) -> Result<()> {
-    session.as_downstream_mut().write_response_body(data, end).await.map_err(|error| error.into_down())
+async fn write(session: &mut ServerSession, data: Bytes, end: bool) -> Result<()> {
+    session.write_response_body(data, end).await.map_err(|error| error.into_down())
 }
 
-async fn linger(session: &mut Session) {
-    if session.as_downstream().is_http2() {
+/// Reads on for a while, so that a client that is still sending gets to read its answer.
+pub(super) async fn linger(session: &mut ServerSession) {
+    if session.is_http2() {
         return; // Dropping the stream tells the client to stop, without harm to what was written.
     }
     let drain = async {
         let mut left = LINGER_BYTES;
-        while let Ok(Some(data)) = session.as_downstream_mut().read_request_body().await {
+        while let Ok(Some(data)) = session.read_request_body().await {
             left = left.saturating_sub(data.len());
             if left == 0 {
                 return;
@@ -137,19 +159,20 @@ async fn linger(session: &mut Session) {
     let _ = tokio::time::timeout(LINGER_TIME, drain).await;
 }
 
-fn is_bodiless(session: &Session, status: StatusCode) -> bool {
+/// Whether an answer with that status has no body.
+pub(super) fn is_bodiless(session: &ServerSession, status: StatusCode) -> bool {
     session.req_header().method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// The answer's head with the framing that the client understands.
 fn head(
-    session: &Session,
+    session: &ServerSession,
     mut parts: http::response::Parts,
     length: Option<u64>,
     bodiless: bool,
 ) -> Result<ResponseHeader> {
     strip_hop_by_hop(&mut parts.headers);
-    if !session.as_downstream().is_http2() {
+    if !session.is_http2() {
         // They are not written there (see `answer`), so that they must not be promised.
         remove(&mut parts.headers, &[header::TRAILER]);
     }

@@ -4,8 +4,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora::proxy::http_proxy;
-use pingora::server::configuration::ServerConf;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 
@@ -13,7 +11,6 @@ use super::ServeError;
 use super::listener::Listener;
 use super::setup::{Setup, Site};
 use super::tls::Certificate;
-use super::upstream::idle::MAX_IDLE;
 use super::workers::Workers;
 use crate::callback::TmpHooks;
 use crate::config::Config;
@@ -104,9 +101,8 @@ impl Server {
         let workers = Workers::start(TEAR_DOWN).map_err(ServeError::runtime)?;
         let sites = [(traffic, self.listeners, acceptor), (Site::Control, self.control_listeners, None)];
         for (site, sockets, acceptor) in sites.into_iter().filter(|(_, sockets, _)| !sockets.is_empty()) {
-            let conf = Arc::new(ServerConf { upstream_keepalive_pool_size: MAX_IDLE, ..ServerConf::default() });
-            let proxy = Arc::new(http_proxy(&conf, self.setup.gateway(site, alive.clone())));
-            let listener = Arc::new(Listener { proxy, acceptor, stopping: watch.clone() });
+            let gateway = Arc::new(self.setup.gateway(site, alive.clone()));
+            let listener = Arc::new(Listener { gateway, acceptor, stopping: watch.clone() });
             for Bound { address, socket } in sockets {
                 let _runtime = self.runtime.enter();
                 let socket =

@@ -1,7 +1,4 @@
 //! Upgrades: what a client may switch its connection to, and the connection after that.
-//!
-//! pingora's own phases end an upgrade that the upstream answers before they have noted that the request has no body
-//! (0.9.1), which near upstreams do. So these requests are sent, and both sides joined, here.
 
 use std::result::Result as StdResult;
 use std::time::Duration;
@@ -9,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Version, header, request};
 use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::protocols::http::ServerSession;
 use pingora::protocols::http::client::HttpSession;
-use pingora::proxy::Session;
 use pingora::{Error, ErrorType, Result};
 
 use super::respond;
@@ -23,8 +20,8 @@ const HTTP_ITSELF: [&str; 3] = ["h2c", "HTTP", "TLS"];
 
 /// The protocols that a request asks to switch to, in its order, without those that may not pass; `None` when none is
 /// left, or when the request has a body: then it is answered as if it had not asked, which every client must expect.
-pub(super) fn asked_for(session: &mut Session) -> Option<HeaderValue> {
-    session.as_downstream_mut().is_body_done().then(|| protocols(session.req_header())).flatten()
+pub(super) fn asked_for(session: &mut ServerSession) -> Option<HeaderValue> {
+    session.is_body_done().then(|| protocols(session.req_header())).flatten()
 }
 
 /// Only HTTP/1.1 has upgrades.
@@ -48,14 +45,13 @@ fn protocols(request: &RequestHeader) -> Option<HeaderValue> {
 /// # Errors
 /// The client went away, or the connection broke after its answer had begun.
 pub(super) async fn run(
-    session: &mut Session,
+    session: &mut ServerSession,
     upstream: &RouteUpstream,
     head: request::Parts,
-    path_and_query: String,
     protocols: HeaderValue,
 ) -> Result<StdResult<(), UpstreamError>> {
     let switched = {
-        let switch = upstream.switch(head, path_and_query, protocols);
+        let switch = upstream.switch(head, protocols);
         tokio::pin!(switch);
         tokio::select! {
             biased;
@@ -77,8 +73,13 @@ fn is_http(protocol: &str) -> bool {
 }
 
 /// Carries bytes both ways until one side closes.
-async fn join(session: &mut Session, head: Box<ResponseHeader>, mut lease: Lease, silence: Duration) -> Result<()> {
-    let client = session.as_downstream_mut();
+async fn join(
+    session: &mut ServerSession,
+    head: Box<ResponseHeader>,
+    mut lease: Lease,
+    silence: Duration,
+) -> Result<()> {
+    let client = session;
     let Some(HttpSession::H1(upstream)) = lease.session() else {
         return Error::e_explain(ErrorType::InternalError, "an upgrade without HTTP/1.1");
     };

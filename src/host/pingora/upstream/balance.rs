@@ -25,7 +25,7 @@ pub(super) struct Targets {
 
 /// What one call has tried so far.
 #[derive(Default)]
-pub(in crate::host::pingora) struct Tried {
+pub(super) struct Tried {
     addresses: Vec<SocketAddr>,
     /// The last name that could not be resolved, and why.
     unresolved: Option<String>,

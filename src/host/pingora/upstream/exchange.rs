@@ -16,13 +16,13 @@ use super::target::Target;
 /// A body goes out in pieces of this size, between which the upstream is listened to.
 const PIECE: usize = 256 << 10;
 /// After a request could not be written, how long the upstream may take to say why.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+pub(in crate::host::pingora) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The limits of time of one route.
 #[derive(Clone, Copy)]
-pub(super) struct Times {
-    pub(super) first_byte: Duration,
-    pub(super) idle: Duration,
+pub(in crate::host::pingora) struct Times {
+    pub(in crate::host::pingora) first_byte: Duration,
+    pub(in crate::host::pingora) idle: Duration,
 }
 
 /// Sends the request and reads the head of the final answer, which `lease` then holds.
@@ -55,7 +55,13 @@ pub(super) async fn send(
     }
 }
 
-async fn write_head(session: &mut HttpSession, outline: &Outline, target: &Target, bodiless: bool) -> Result<()> {
+/// Sends the head. `bodiless`: it is all of the request.
+pub(in crate::host::pingora) async fn write_head(
+    session: &mut HttpSession,
+    outline: &Outline,
+    target: &Target,
+    bodiless: bool,
+) -> Result<()> {
     let (authority, path) = (target.authority(), outline.path(|rest| target.path(rest)));
     match session {
         HttpSession::H2(stream) => {

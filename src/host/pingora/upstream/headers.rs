@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Uri, request};
+use http::{Method, Uri, Version, request};
 use pingora::http::RequestHeader;
 
 /// Headers that concern one connection only (RFC 9110, section 7.6.1, and what is in use beside it).
@@ -97,7 +97,7 @@ pub(in crate::host::pingora) enum Place {
 }
 
 /// What is the same for every attempt at one call.
-pub(super) struct Outline {
+pub(in crate::host::pingora) struct Outline {
     pub(super) method: Method,
     path_and_query: String,
     place: Option<Place>,
@@ -106,6 +106,8 @@ pub(super) struct Outline {
     gone: Vec<HeaderName>,
     case: Option<HeaderCase>,
     length: Option<u64>,
+    /// The client, who speaks HTTP/2, takes trailers, which over HTTP/2 the upstream may need to know.
+    trailers: bool,
     /// The request asks to switch to another protocol.
     pub(super) switches: bool,
 }
@@ -130,9 +132,10 @@ impl Outline {
             headers.insert(name, value.clone());
         }
         let path_and_query = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let trailers = parts.version == Version::HTTP_2 && headers.get(header::TE).is_some_and(|te| te == "trailers");
         let case = parts.extensions.get::<HeaderCase>().cloned();
         let place = parts.extensions.get::<Place>().copied();
-        Outline { method: parts.method, path_and_query, place, headers, gone, case, length, switches: false }
+        Outline { method: parts.method, path_and_query, place, headers, gone, case, length, trailers, switches: false }
     }
 
     /// The path and query on a server, where `on_it` says what a path behind the server's own is there.
@@ -151,12 +154,18 @@ impl Outline {
         }
     }
 
-    /// Makes it a request, for that path, to switch to one of these protocols.
-    pub(super) fn switching_to(mut self, protocols: HeaderValue, path_and_query: String) -> Self {
+    /// Makes it a request whose body passes as the client sends it: who waits to be asked for it still waits.
+    pub(in crate::host::pingora) fn passing(mut self) -> Self {
+        self.gone.retain(|name| *name != header::EXPECT);
+        self
+    }
+
+    /// Makes it a request to switch to one of these protocols.
+    pub(super) fn switching_to(mut self, protocols: HeaderValue) -> Self {
         self.headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         self.headers.insert(header::UPGRADE, protocols);
         self.gone.retain(|name| !matches!(*name, header::CONNECTION | header::UPGRADE));
-        Outline { path_and_query, place: None, switches: true, ..self }
+        Outline { switches: true, ..self }
     }
 
     /// The request in the form that HTTP/1.1 sends.
@@ -181,6 +190,9 @@ impl Outline {
         let uri = Uri::builder().scheme("https").authority(authority).path_and_query(path).build()?;
         let mut request = http::Request::builder().method(self.method.clone()).uri(uri).body(())?;
         request.headers_mut().extend(self.kept().map(|(name, value)| (name.clone(), value.clone())));
+        if self.trailers {
+            request.headers_mut().insert(header::TE, HeaderValue::from_static("trailers"));
+        }
         Ok(Box::new(RequestHeader::from(request.into_parts().0)))
     }
 
@@ -188,14 +200,6 @@ impl Outline {
     fn kept(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
         self.headers.iter().filter(|(name, _)| !self.gone.contains(name))
     }
-}
-
-/// Sets headers over those of the client, in place.
-pub(in crate::host::pingora) fn set_own(
-    request: &mut RequestHeader,
-    own: &[(HeaderName, HeaderValue)],
-) -> pingora::Result<()> {
-    own.iter().try_for_each(|(name, value)| request.insert_header(name, value.clone()))
 }
 
 /// The exact length that an answer's header declares.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pingora::protocols::http::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
+use pingora::{Error, ErrorType};
 
 use super::connector::Connector;
 use super::idle::Idle;
@@ -34,15 +35,17 @@ impl Lease {
         self.session.as_deref_mut()
     }
 
-    /// The server wants no HTTP/2 for this: the next connections to it speak HTTP/1.1.
-    pub(super) fn prefer_http1(&self) {
-        if let Some((connector, peer)) = &self.home.h2 {
+    /// Notes why the request has to be sent again. When the server wants no HTTP/2 for it, the next connections to it speak
+    /// HTTP/1.1.
+    pub(in crate::host::pingora) fn failed(&self, error: &Error) {
+        tracing::debug!(address = %self.home.address, "the upstream did not take the request; sending it again");
+        if let (ErrorType::H2Downgrade, Some((connector, peer))) = (error.etype(), &self.home.h2) {
             connector.prefer_http1(peer);
         }
     }
 
     /// Gives back what may be used again; pingora closes it otherwise (`connection: close`, unread bytes).
-    pub(super) async fn finish(mut self) {
+    pub(in crate::host::pingora) async fn finish(mut self) {
         match self.session.take().map(|session| *session) {
             Some(HttpSession::H1(mut session)) => {
                 session.respect_keepalive();

@@ -1,10 +1,9 @@
-//! A route's upstream over connections that are kept: the [`Upstream`] of inspected exchanges, and the peers of
-//! those that pass.
+//! A route's upstream over connections that are kept: the [`Upstream`] of inspected exchanges, and what those need that pass.
 
 mod balance;
 mod body;
 pub(super) mod connector;
-mod exchange;
+pub(super) mod exchange;
 pub(super) mod failure;
 pub(super) mod headers;
 pub(super) mod idle;
@@ -19,20 +18,17 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header, request};
-use pingora::ErrorType;
 use pingora::http::ResponseHeader;
-use pingora::upstreams::peer::HttpPeer;
 use tokio::sync::watch;
 
-use self::balance::Targets;
-pub(super) use self::balance::Tried;
+use self::balance::{Targets, Tried};
 use self::body::AnswerBody;
 use self::connector::Connector;
 use self::exchange::Times;
 use self::headers::Outline;
 pub(super) use self::lease::Lease;
 use self::outgoing::Outgoing;
-use self::target::Target;
+pub(super) use self::target::Target;
 use self::trust::Trust;
 use super::ServeError;
 use crate::body::Body;
@@ -40,7 +36,7 @@ use crate::config::RouteConfig;
 use crate::upstream::{Upstream, UpstreamError, UpstreamErrorKind};
 
 /// How often a request is sent again after a kept connection turned out to be closed.
-const MAX_RETRIES: usize = 2;
+pub(super) const MAX_RETRIES: usize = 2;
 
 /// The servers of one route. Cheap to clone.
 #[derive(Clone)]
@@ -69,33 +65,31 @@ impl RouteUpstream {
         })))
     }
 
-    /// Headers set on every request, over those of the client.
-    pub(super) fn own_headers(&self) -> &[(HeaderName, HeaderValue)] {
-        &self.0.own_headers
+    /// What is sent for a client's request. `length`: of its body, where it is known before it is sent.
+    pub(super) fn outline(&self, head: request::Parts, length: Option<u64>) -> Outline {
+        Outline::new(head, length, &self.0.own_headers)
     }
 
-    /// The next server to try, for pingora's own phases.
+    /// A connection for one exchange, where it leads, and whether it was used before.
     ///
     /// # Errors
     /// There is nothing left to try.
-    pub(super) async fn next_peer(&self, tried: &mut Tried) -> Result<(&Target, Box<HttpPeer>), UpstreamError> {
-        match self.0.targets.next(tried).await {
-            Some((target, address)) => Ok((target, target.peer(address))),
-            None => Err(self.0.nothing_left(tried)),
-        }
+    pub(super) async fn connect(&self) -> Result<(Lease, &Target, bool), UpstreamError> {
+        self.0.connect(false).await
     }
 
-    /// Asks to switch to one of these protocols. `head` is the client's, `path_and_query` what is asked for.
+    /// The route's limits of time.
+    pub(super) fn times(&self) -> Times {
+        self.0.times
+    }
+
+    /// Asks to switch to one of these protocols. `head` is the client's.
     ///
     /// # Errors
     /// There was no answer.
-    pub(super) async fn switch(
-        &self,
-        head: request::Parts,
-        path_and_query: String,
-        protocols: HeaderValue,
-    ) -> Result<Switched, UpstreamError> {
-        self.0.switch(head, path_and_query, protocols).await
+    pub(super) async fn switch(&self, head: request::Parts, protocols: HeaderValue) -> Result<Switched, UpstreamError> {
+        let outline = self.outline(head, Some(0)).switching_to(protocols);
+        self.0.switch(&outline).await
     }
 
     /// The longest silence of a connection that was switched.
@@ -135,14 +129,8 @@ impl Inner {
         Ok(self.answer(lease, target, &outline.method).await)
     }
 
-    async fn switch(
-        &self,
-        head: request::Parts,
-        path_and_query: String,
-        protocols: HeaderValue,
-    ) -> Result<Switched, UpstreamError> {
-        let outline = Outline::new(head, Some(0), &self.own_headers).switching_to(protocols, path_and_query);
-        let (mut lease, target) = self.send(&outline, &mut Outgoing::nothing()).await?;
+    async fn switch(&self, outline: &Outline) -> Result<Switched, UpstreamError> {
+        let (mut lease, target) = self.send(outline, &mut Outgoing::nothing()).await?;
         match lease.session().and_then(|session| session.response_header()) {
             Some(head) if head.status == StatusCode::SWITCHING_PROTOCOLS => {
                 Ok(Switched::Done(Box::new(head.clone()), lease))
@@ -160,13 +148,7 @@ impl Inner {
                 Ok(()) => return Ok((lease, target)),
                 Err(error) if retries < MAX_RETRIES && body.can_repeat() && failure::may_retry(&error, reused) => {
                     retries += 1;
-                    if matches!(error.etype(), ErrorType::H2Downgrade) {
-                        lease.prefer_http1();
-                    }
-                    tracing::debug!(
-                        upstream = target.authority(),
-                        "the upstream did not take the request; sending it again"
-                    );
+                    lease.failed(&error);
                 }
                 Err(error) => return Err(failure::explain(target.authority(), &error)),
             }
