@@ -8,7 +8,7 @@ use super::ask::{Dispatch, Run};
 use super::plan::{Chain, Ruling, failed, refusal};
 use super::{AddedContext, Decision, DispatchKey, HandlerTransport, ToolSchema, Verdict, observe};
 use crate::audit::{AuditLog, AuditOutcome, AuditRecord};
-use crate::hooks::{Detail, Envelope, Event, Failure, FailureKind, HookSet, Occasion};
+use crate::hooks::{Detail, Envelope, Event, Failure, FailureKind, Handler, HookSet, Occasion};
 use crate::id::random_id;
 use crate::limits::{Limits, MAX_OBSERVERS};
 use crate::time::Timestamp;
@@ -71,6 +71,18 @@ impl Dispatcher {
         if handlers.is_empty() {
             return Verdict::allow();
         }
+        // Every exchange has room for what it awaits, and in most nobody is asked.
+        Box::pin(self.ask(hooks, occasion, detail, schema, &handlers)).await
+    }
+
+    async fn ask(
+        &self,
+        hooks: &Arc<HookSet>,
+        occasion: &Occasion,
+        detail: Detail,
+        schema: Option<&ToolSchema>,
+        handlers: &[Arc<Handler>],
+    ) -> Verdict {
         let dispatch = Dispatch::new(self, hooks, occasion, detail.attempt());
         let max = self.inner.max_gated_bytes;
         if let Some((what, len)) = detail.judged()
@@ -81,7 +93,7 @@ impl Dispatcher {
         }
         let tool = occasion.full_name().unwrap_or_default();
         let mut chain = Chain::new(occasion.event, detail, tool, hooks.redaction(), schema);
-        for handler in &handlers {
+        for handler in handlers {
             let mut run = Run::start(&dispatch, handler);
             let shown = chain.shown();
             let envelope =

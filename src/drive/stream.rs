@@ -123,7 +123,7 @@ impl Driver {
 
     /// Runs to the end of the answer on its own, whether or not the client reads: verdicts, keep-alives and records do not
     /// wait for a slow reader. Ends early when the client goes away.
-    pub(super) async fn run(mut self, out: mpsc::Sender<Bytes>) {
+    pub(super) async fn run(mut self: Box<Self>, out: mpsc::Sender<Bytes>) {
         let _held = Held::begin();
         let most = self.exchange.core.inner.limits.max_held_bytes;
         let mut pending: std::collections::VecDeque<Bytes> = std::collections::VecDeque::new();

@@ -64,7 +64,8 @@ pub(in crate::drive) async fn run(
     let text = text.unwrap_or_default();
     let plane = plane(core, route, &received, &path, &asked.what);
     let Asked { what, binding, id } = asked;
-    let exchange = Exchange { plane, route: route.clone(), upstream, head, binding, id, path };
+    // Boxed, since it is handed on.
+    let exchange = Box::new(Exchange { plane, route: route.clone(), upstream, head, binding, id, path });
     match what {
         What::Send { send, stream } => exchange.send(&text, sent, &send, stream).await,
         What::Known { operation, task } => exchange.pass(sent, operation, task).await,
@@ -72,10 +73,10 @@ pub(in crate::drive) async fn run(
             let message = "hookgate cannot apply the configured policy to a batch: send each request on its own";
             refusal(binding, StatusCode::BAD_REQUEST, None, INVALID_REQUEST, message)
         }
-        What::Batch => exchange.pass_unseen(sent).await,
+        What::Batch => exchange.pass(sent, Operation::Other, None).await,
         What::Undecidable { why, code } => match exchange.undecidable(&why) {
             Some(reason) => refusal(binding, StatusCode::BAD_REQUEST, exchange.id.as_deref(), code, &reason),
-            None => exchange.pass_unseen(sent).await,
+            None => exchange.pass(sent, Operation::Other, None).await,
         },
     }
 }
@@ -117,7 +118,7 @@ pub(super) fn bounded(id: &str) -> Arc<str> {
 }
 
 impl Exchange {
-    async fn send(self, text: &Bytes, sent: Bytes, send: &Send, stream: bool) -> Response<Body> {
+    async fn send(self: Box<Self>, text: &Bytes, sent: Bytes, send: &Send, stream: bool) -> Response<Body> {
         // A task that hookgate did not see begin is nothing that anybody allowed.
         let known = |task: &String| self.plane.core.inner.a2a.knows(&key(self.plane.base(), b"task", task));
         let delegates = !send.task.as_ref().is_some_and(known);
@@ -139,7 +140,7 @@ impl Exchange {
     }
 
     /// What delegates nothing.
-    async fn pass(self, sent: Bytes, operation: Operation, task: Option<String>) -> Response<Body> {
+    async fn pass(self: Box<Self>, sent: Bytes, operation: Operation, task: Option<String>) -> Response<Body> {
         let expects = match operation {
             Operation::Task if task.is_some() => Expects::Task,
             Operation::Tasks => Expects::Tasks,
@@ -149,10 +150,6 @@ impl Exchange {
         let watcher = Watcher::new(&self, expects);
         let request = outgoing::request(&self.head, sent.into(), watcher.is_needed(), false);
         forward::run(self, request, watcher).await
-    }
-
-    async fn pass_unseen(self, sent: Bytes) -> Response<Body> {
-        self.pass(sent, Operation::Other, None).await
     }
 
     /// Why a request does not pass that may delegate something, or not.

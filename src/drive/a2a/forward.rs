@@ -13,7 +13,7 @@ use crate::wire::a2a::Binding;
 use crate::wire::jsonrpc::INTERNAL_ERROR;
 
 /// Calls the agent.
-pub(super) async fn run(exchange: Exchange, request: Request<Body>, mut watcher: Watcher) -> Response<Body> {
+pub(super) async fn run(exchange: Box<Exchange>, request: Request<Body>, mut watcher: Watcher) -> Response<Body> {
     let id = exchange.id.as_deref();
     let response = match exchange.upstream.call(request).await {
         Ok(response) => response,

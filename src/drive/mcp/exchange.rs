@@ -69,7 +69,8 @@ pub(in crate::drive) async fn run(
     for header in [session, head.headers.get(header::AUTHORIZATION)] {
         client.part(header.map_or(&b""[..], |value| value.as_bytes()));
     }
-    let exchange = Exchange {
+    // Boxed, since it is handed on.
+    let exchange = Box::new(Exchange {
         route: route.clone(),
         upstream,
         revision: Revision::of(&head.headers),
@@ -79,7 +80,7 @@ pub(in crate::drive) async fn run(
         client: client.finish(),
         plane,
         head,
-    };
+    });
     match payload {
         Ok(Some(payload)) => exchange.post(&text, &sent, payload, received).await,
         Ok(None) => exchange.without_message(sent).await,
@@ -116,7 +117,7 @@ fn plane(
 
 impl Exchange {
     /// Reading a stream, ending a session, or what cannot be read and concerns no policy.
-    async fn without_message(self, sent: Bytes) -> Response<Body> {
+    async fn without_message(self: Box<Self>, sent: Bytes) -> Response<Body> {
         let ends = self.head.method == Method::DELETE;
         let request = outgoing::request(&self.head, sent.into(), true, false);
         let watcher = Watcher::new(&self, Vec::new());
@@ -133,7 +134,7 @@ impl Exchange {
 
     /// `received` is the head as it came, where a session may begin.
     async fn post(
-        mut self,
+        mut self: Box<Self>,
         text: &Bytes,
         sent: &Bytes,
         payload: Payload,

@@ -21,14 +21,14 @@ use crate::wire::mcp::Revision;
 
 /// Calls the server. In legacy revisions a client that goes away has not given its calls up: they go on, and what comes of
 /// them is told.
-pub(super) async fn run(exchange: Exchange, request: Request<Body>, watcher: Watcher) -> Response<Body> {
+pub(super) async fn run(exchange: Box<Exchange>, request: Request<Body>, watcher: Watcher) -> Response<Body> {
     let core = exchange.plane.core.clone();
     let survives = exchange.revision != Revision::Modern && watcher.expects_calls();
     let answered = call(exchange, request, watcher).boxed();
     Survivor { answered: Some(answered), core, survives }.await
 }
 
-async fn call(exchange: Exchange, request: Request<Body>, mut watcher: Watcher) -> Response<Body> {
+async fn call(exchange: Box<Exchange>, request: Request<Body>, mut watcher: Watcher) -> Response<Body> {
     let only_id = watcher.only_id();
     let id = only_id.as_deref();
     let response = match exchange.upstream.call(request).await {

@@ -40,13 +40,8 @@ pub(super) async fn serve(session: &mut ServerSession, router: &Router, guard: &
         return respond::refuse(session, problem(StatusCode::PAYLOAD_TOO_LARGE, &detail)).await;
     };
     let request = Request::from_parts(head, axum::body::Body::from(body.freeze()));
-    let response = tokio::select! {
-        biased;
-        // A router answers everything; its error type has no values.
-        Ok(response) = router.clone().oneshot(request) => response,
-        // Whoever left while it was waited for a message does not take it.
-        gone = respond::client_gone(session) => return Err(gone),
-    };
+    // Whoever left while it was waited for a message does not take it. A router answers everything; its error has no values.
+    let Ok(response) = respond::unless_gone(session, || router.clone().oneshot(request)).await?;
     respond::answer(session, response.map(Body::wrap)).await
 }
 

@@ -16,8 +16,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What is written waits for what follows up to this many bytes: a head with a small body.
 const MAX_WAITING: usize = 16 << 10;
-/// What is kept of that when nothing waits, so that an idle connection takes little.
-const MAX_KEPT: usize = 2 << 10;
 
 /// What is written goes out when it is flushed. pingora flushes the head of a request before its body, which costs a call of
 /// the kernel, a packet, and a wake-up of the server for a request that it cannot answer yet: that flush is passed over, so that
@@ -61,9 +59,8 @@ impl Corked {
             }
             self.waiting.drain(..written);
         }
-        if self.waiting.capacity() > MAX_KEPT {
-            self.waiting = Vec::new();
-        }
+        // A connection on which nothing is written takes no memory for it.
+        self.waiting = Vec::new();
         Poll::Ready(Ok(()))
     }
 

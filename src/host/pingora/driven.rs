@@ -37,15 +37,8 @@ pub(super) async fn exchange(
         Ok(body) => body,
         Err(refusal) => return respond::refuse(session, refusal).await,
     };
-    let mut response = {
-        let exchange = core.exchange(inspection, Request::from_parts(head, body), upstream);
-        tokio::pin!(exchange);
-        tokio::select! {
-            biased;
-            response = &mut exchange => response,
-            gone = respond::client_gone(session) => return Err(gone),
-        }
-    };
+    let request = Request::from_parts(head, body);
+    let mut response = respond::unless_gone(session, || core.exchange(inspection, request, upstream)).await?;
     if let Some((public, rest)) = public {
         public.rewrite(&mut response, rest);
     }

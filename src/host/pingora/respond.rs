@@ -1,6 +1,6 @@
 //! Writes an answer to the client, and notices when the client goes away.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
@@ -128,6 +128,23 @@ pub(super) async fn inform(session: &mut ServerSession, head: ResponseHeader) ->
     let written = session.write_response_header(Box::new(head)).await;
     session.set_close_on_response_before_downstream_finish(true);
     written.map_err(|error| error.into_down())
+}
+
+/// Waits for an answer, as long as the client does.
+///
+/// # Errors
+/// The client went away; the answer was given up.
+pub(super) async fn unless_gone<F: Future>(
+    session: &mut ServerSession,
+    answer: impl FnOnce() -> F,
+) -> Result<F::Output> {
+    // A future that is an argument would take its room twice.
+    let mut answer = pin!(answer());
+    tokio::select! {
+        biased;
+        answer = &mut answer => Ok(answer),
+        gone = client_gone(session) => Err(gone),
+    }
 }
 
 /// Resolves when the client has closed the connection or reset the stream. The request's body must have been read.

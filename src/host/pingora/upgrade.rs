@@ -50,15 +50,7 @@ pub(super) async fn run(
     head: request::Parts,
     protocols: HeaderValue,
 ) -> Result<StdResult<(), UpstreamError>> {
-    let switched = {
-        let switch = upstream.switch(head, protocols);
-        tokio::pin!(switch);
-        tokio::select! {
-            biased;
-            switched = &mut switch => switched,
-            gone = respond::client_gone(session) => return Err(gone),
-        }
-    };
+    let switched = respond::unless_gone(session, || upstream.switch(head, protocols)).await?;
     match switched {
         Err(error) => return Ok(Err(error)),
         Ok(Switched::Refused(response)) => respond::answer(session, response).await?,

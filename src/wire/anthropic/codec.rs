@@ -16,8 +16,8 @@ use crate::wire::json::{Edits, JsonError, Rope, Span, Str, pointer};
 /// Reads one streamed answer.
 #[derive(Debug)]
 pub struct AnthropicCodec {
-    /// Blocks that have begun: one at a time as far as is known, looked up for each event.
-    open: BTreeMap<u64, Option<BlockBuilder>>,
+    /// Blocks that have begun: one at a time as far as is known, looked up for each event. Boxed, since a map has room for many.
+    open: BTreeMap<u64, Option<Box<BlockBuilder>>>,
     /// Whether blocks other than calls are collected.
     collect_all: bool,
     /// Bytes that may still be collected.
@@ -35,7 +35,7 @@ impl AnthropicCodec {
         let builder = BlockBuilder::new(Bytes::copy_from_slice(start), self.room)?;
         let kind = builder.kind().clone();
         let collect = self.collect_all || matches!(kind, BlockKind::Call(_));
-        if self.open.insert(number, collect.then_some(builder)).is_some() {
+        if self.open.insert(number, collect.then(|| Box::new(builder))).is_some() {
             return Err(JsonError { what: "a block begins twice", offset: 0 });
         }
         Ok(kind)
