@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::typed::{self, is_typed_ahead};
 use crate::wire::conversation::{Conversation, Member, Message, Part, PartKind, Role, Tool, Typed};
-use crate::wire::json::{Cursor, JsonError, Kind, Span, Str};
+use crate::wire::json::{Cursor, JsonError, Kind, Names, Span, Str};
 
 /// Tools with a `type` of their own that the client runs nevertheless; all other typed tools run at the provider.
 const CLIENT_TOOL_TYPES: [&str; 4] = ["bash_", "text_editor_", "computer_", "memory_"];
@@ -20,11 +20,12 @@ pub fn parse(text: &Bytes, reminders: bool) -> Result<Conversation, JsonError> {
     let mut conversation = Conversation { text: text.clone(), ..Conversation::default() };
     let mut format = false;
     let mut seen_messages = false;
+    let mut names = Names::default();
     Cursor::document(text, |cursor| {
         cursor.object(|cursor, key| {
             let name = key.decode();
             let start = cursor.position();
-            if conversation.members.iter().any(|member| member.name == name) {
+            if !names.add(key) {
                 return Err(JsonError { what: "a member of the request stands twice", offset: key.span().start });
             }
             match &*name {
@@ -71,22 +72,19 @@ fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonErro
     let mut parts = Vec::new();
     let span = cursor.object(|cursor, key| {
         if key.is("role") {
-            let string = cursor.string()?;
-            let known = if string.is("assistant") {
-                Role::Assistant
-            } else if string.is("system") {
-                Role::System
-            } else {
-                Role::User
+            let known = match &*cursor.string()?.bytes() {
+                b"assistant" => Role::Assistant,
+                b"system" => Role::System,
+                _ => Role::User,
             };
             once(&mut role, known, key)
         } else if key.is("content") {
             let start = cursor.position();
             match cursor.kind()? {
                 Kind::String => {
-                    let string = cursor.string()?;
+                    let span = cursor.string()?.span();
                     plain = true;
-                    parts = vec![Part { span: string.span(), kind: text_kind(string, reminders) }];
+                    parts = vec![Part { span, kind: text_kind(cursor.text(), span, reminders) }];
                 }
                 Kind::Array => {
                     cursor.array(|cursor| {
@@ -128,25 +126,22 @@ fn is_typed_text(text: &[u8], part: &Part) -> bool {
     matches!(part.kind, PartKind::Text(span) if is_typed_ahead(span.of(text)))
 }
 
-fn text_kind(string: Str<'_>, reminders: bool) -> PartKind {
+fn text_kind(text: &[u8], string: Span, reminders: bool) -> PartKind {
     // Where the client cannot put a prompt into a result, it puts it beside it.
     let added = |text: &[u8]| text.trim_ascii_start().starts_with(typed::REMINDER) && !is_typed_ahead(text);
-    if reminders && added(string.raw()) {
-        PartKind::ClientContext(string.span())
-    } else {
-        PartKind::Text(string.span())
-    }
+    // Without its quote: what is looked for stands behind it.
+    if reminders && added(&string.of(text)[1..]) { PartKind::ClientContext(string) } else { PartKind::Text(string) }
 }
 
 /// The members of a content part that are read.
 #[derive(Default)]
 struct Fields<'a> {
     kind: Option<Str<'a>>,
-    text: Option<Str<'a>>,
-    id: Option<Str<'a>>,
-    name: Option<Str<'a>>,
+    text: Option<Span>,
+    id: Option<Span>,
+    name: Option<Span>,
     input: Option<Span>,
-    tool_use_id: Option<Str<'a>>,
+    tool_use_id: Option<Span>,
     is_error: Option<bool>,
     content: Option<Span>,
     typed: Vec<Typed>,
@@ -182,39 +177,28 @@ fn part(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Part, JsonError> {
             _ => return cursor.skip().map(drop),
         };
         match cursor.string_or_skip()? {
-            Some(string) => once(slot, string, key),
+            Some(string) => once(slot, string.span(), key),
             None => Ok(()),
         }
     })?;
-    Ok(Part { span, kind: fields.kind(reminders) })
+    Ok(Part { span, kind: fields.kind(cursor.text(), reminders) })
 }
 
 impl Fields<'_> {
-    fn kind(self, reminders: bool) -> PartKind {
+    fn kind(self, text: &[u8], reminders: bool) -> PartKind {
         let Some(kind) = self.kind else { return PartKind::Other };
-        if kind.is("text")
-            && let Some(text) = self.text
-        {
-            return text_kind(text, reminders);
+        match (&*kind.bytes(), self) {
+            (b"text", Fields { text: Some(span), .. }) => text_kind(text, span, reminders),
+            (b"tool_use", Fields { id: Some(id), name: Some(name), input, .. }) => PartKind::Call { id, name, input },
+            (b"tool_result", Fields { tool_use_id: Some(id), is_error, content, typed, .. }) => {
+                PartKind::Result { id, failed: is_error.unwrap_or(false), content, typed }
+            }
+            (b"thinking" | b"redacted_thinking", _) => PartKind::Thinking,
+            (b"image" | b"document" | b"container_upload" | b"search_result", Fields { media_type, .. }) => {
+                PartKind::Media { kind: kind.span(), media_type }
+            }
+            _ => PartKind::Other,
         }
-        if kind.is("tool_use")
-            && let (Some(id), Some(name)) = (self.id, self.name)
-        {
-            return PartKind::Call { id: id.span(), name: name.span(), input: self.input };
-        }
-        if kind.is("tool_result")
-            && let Some(id) = self.tool_use_id
-        {
-            let (failed, content, typed) = (self.is_error.unwrap_or(false), self.content, self.typed);
-            return PartKind::Result { id: id.span(), failed, content, typed };
-        }
-        if kind.is("thinking") || kind.is("redacted_thinking") {
-            return PartKind::Thinking;
-        }
-        if kind.is("image") || kind.is("document") || kind.is("container_upload") || kind.is("search_result") {
-            return PartKind::Media { kind: kind.span(), media_type: self.media_type };
-        }
-        PartKind::Other
     }
 }
 

@@ -38,10 +38,13 @@ impl<'a> Str<'a> {
     }
 
     /// Whether the decoded string equals `other`.
+    #[inline]
     pub fn is(&self, other: &str) -> bool {
-        if !self.escaped {
-            return self.raw() == other.as_bytes();
-        }
+        if self.escaped { self.decodes_to(other) } else { self.raw() == other.as_bytes() }
+    }
+
+    #[cold]
+    fn decodes_to(&self, other: &str) -> bool {
         let mut rest = other.as_bytes();
         let mut equal = true;
         self.chunks(|chunk| match rest.strip_prefix(chunk) {
@@ -52,6 +55,7 @@ impl<'a> Str<'a> {
     }
 
     /// The decoded string as bytes: what a name is compared by, since nothing has to check that they are text.
+    #[inline]
     pub fn bytes(&self) -> Cow<'a, [u8]> {
         if self.escaped { Cow::Owned(self.decode().into_owned().into_bytes()) } else { Cow::Borrowed(self.raw()) }
     }
