@@ -35,10 +35,7 @@ pub fn parse(text: &Bytes, reminders: bool) -> Result<Conversation, JsonError> {
                 "max_tokens" => conversation.max_tokens = Some(cursor.skip()?),
                 "messages" => {
                     seen_messages = true;
-                    cursor.array(|cursor| {
-                        conversation.messages.push(message(cursor, reminders)?);
-                        Ok(())
-                    })?;
+                    cursor.array(|cursor| message(cursor, reminders, &mut conversation.messages))?;
                 }
                 "tools" => list(cursor, &mut conversation.tools, false)?,
                 "mcp_servers" => list(cursor, &mut conversation.servers, true)?,
@@ -65,7 +62,7 @@ pub fn parse(text: &Bytes, reminders: bool) -> Result<Conversation, JsonError> {
     Ok(conversation)
 }
 
-fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonError> {
+fn message(cursor: &mut Cursor<'_>, reminders: bool, messages: &mut Vec<Message>) -> Result<(), JsonError> {
     let mut role = None;
     let mut content = None;
     let mut plain = false;
@@ -87,15 +84,7 @@ fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonErro
                     parts = vec![Part { span, kind: text_kind(cursor.text(), span, reminders) }];
                 }
                 Kind::Array => {
-                    cursor.array(|cursor| {
-                        let part = part(cursor, reminders)?;
-                        if parts.is_empty() {
-                            // Most messages have one, and there may be thousands of them.
-                            parts.reserve_exact(1);
-                        }
-                        parts.push(part);
-                        Ok(())
-                    })?;
+                    cursor.array(|cursor| part(cursor, reminders, &mut parts))?;
                 }
                 _ => drop(cursor.skip()?),
             }
@@ -119,7 +108,8 @@ fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonErro
             }
         }
     }
-    Ok(Message { span, role, content, plain, parts })
+    messages.push(Message { span, role, content, plain, parts });
+    Ok(())
 }
 
 fn is_typed_text(text: &[u8], part: &Part) -> bool {
@@ -133,10 +123,34 @@ fn text_kind(text: &[u8], string: Span, reminders: bool) -> PartKind {
     if reminders && added(&string.of(text)[1..]) { PartKind::ClientContext(string) } else { PartKind::Text(string) }
 }
 
+/// What a part says that it is.
+#[derive(Clone, Copy)]
+enum Type {
+    Text,
+    Call,
+    Result,
+    Thinking,
+    Media,
+    Other,
+}
+
+impl Type {
+    fn of(name: Str<'_>) -> Self {
+        match &*name.bytes() {
+            b"text" => Type::Text,
+            b"tool_use" => Type::Call,
+            b"tool_result" => Type::Result,
+            b"thinking" | b"redacted_thinking" => Type::Thinking,
+            b"image" | b"document" | b"container_upload" | b"search_result" => Type::Media,
+            _ => Type::Other,
+        }
+    }
+}
+
 /// The members of a content part that are read.
 #[derive(Default)]
-struct Fields<'a> {
-    kind: Option<Str<'a>>,
+struct Fields {
+    kind: Option<(Type, Span)>,
     text: Option<Span>,
     id: Option<Span>,
     name: Option<Span>,
@@ -148,12 +162,15 @@ struct Fields<'a> {
     media_type: Option<Span>,
 }
 
-fn part(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Part, JsonError> {
+fn part(cursor: &mut Cursor<'_>, reminders: bool, parts: &mut Vec<Part>) -> Result<(), JsonError> {
     let mut fields = Fields::default();
     let mut source = None;
     let span = cursor.object(|cursor, key| {
         let slot = match &*key.bytes() {
-            b"type" => return once(&mut fields.kind, cursor.string()?, key),
+            b"type" => {
+                let name = cursor.string()?;
+                return once(&mut fields.kind, (Type::of(name), name.span()), key);
+            }
             b"text" => &mut fields.text,
             b"id" => &mut fields.id,
             b"name" => &mut fields.name,
@@ -181,22 +198,25 @@ fn part(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Part, JsonError> {
             None => Ok(()),
         }
     })?;
-    Ok(Part { span, kind: fields.kind(cursor.text(), reminders) })
+    if parts.is_empty() {
+        // Most messages have one, and there may be thousands of them.
+        parts.reserve_exact(1);
+    }
+    parts.push(Part { span, kind: fields.kind(cursor.text(), reminders) });
+    Ok(())
 }
 
-impl Fields<'_> {
+impl Fields {
     fn kind(self, text: &[u8], reminders: bool) -> PartKind {
-        let Some(kind) = self.kind else { return PartKind::Other };
-        match (&*kind.bytes(), self) {
-            (b"text", Fields { text: Some(span), .. }) => text_kind(text, span, reminders),
-            (b"tool_use", Fields { id: Some(id), name: Some(name), input, .. }) => PartKind::Call { id, name, input },
-            (b"tool_result", Fields { tool_use_id: Some(id), is_error, content, typed, .. }) => {
+        let Some((kind, name)) = self.kind else { return PartKind::Other };
+        match (kind, self) {
+            (Type::Text, Fields { text: Some(span), .. }) => text_kind(text, span, reminders),
+            (Type::Call, Fields { id: Some(id), name: Some(name), input, .. }) => PartKind::Call { id, name, input },
+            (Type::Result, Fields { tool_use_id: Some(id), is_error, content, typed, .. }) => {
                 PartKind::Result { id, failed: is_error.unwrap_or(false), content, typed }
             }
-            (b"thinking" | b"redacted_thinking", _) => PartKind::Thinking,
-            (b"image" | b"document" | b"container_upload" | b"search_result", Fields { media_type, .. }) => {
-                PartKind::Media { kind: kind.span(), media_type }
-            }
+            (Type::Thinking, _) => PartKind::Thinking,
+            (Type::Media, Fields { media_type, .. }) => PartKind::Media { kind: name, media_type },
             _ => PartKind::Other,
         }
     }

@@ -1,6 +1,6 @@
 //! A pull reader that visits each byte once.
 
-use super::scan::closing_quote;
+use super::scan::{closing_quote, near_quote};
 use super::{JsonError, Span, Str};
 
 /// How deeply arrays and objects may nest; deeper text is refused rather than followed (serde_json's limit).
@@ -159,6 +159,7 @@ impl<'a> Cursor<'a> {
     /// # Errors
     /// When the next value is not a string or is malformed. A lone surrogate escape is no error: such text exists and
     /// must be passed on as it came.
+    #[inline]
     pub fn string(&mut self) -> Result<Str<'a>, JsonError> {
         self.white();
         if self.text.get(self.pos) != Some(&b'"') {
@@ -168,7 +169,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a member's name and the colon behind it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn name(&mut self) -> Result<Str<'a>, JsonError> {
         self.white();
         if self.text.get(self.pos) != Some(&b'"') {
@@ -183,8 +184,20 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the string whose first quote is here.
-    #[inline]
+    #[inline(always)]
     pub(super) fn quoted(&mut self) -> Result<Str<'a>, JsonError> {
+        let start = self.pos;
+        match near_quote(self.text, start + 1) {
+            Some(quote) => {
+                self.pos = quote + 1;
+                Ok(Str::new(self.text, Span { start, end: self.pos }, false))
+            }
+            None => self.long_quoted(),
+        }
+    }
+
+    #[inline(never)]
+    fn long_quoted(&mut self) -> Result<Str<'a>, JsonError> {
         let start = self.pos;
         let (quote, escaped) = closing_quote(self.text, start + 1).inspect_err(|error| self.pos = error.offset)?;
         self.pos = quote + 1;
@@ -195,9 +208,11 @@ impl<'a> Cursor<'a> {
     ///
     /// # Errors
     /// When the next value is malformed.
+    #[inline]
     pub fn string_or_skip(&mut self) -> Result<Option<Str<'a>>, JsonError> {
-        match self.kind()? {
-            Kind::String => self.quoted().map(Some),
+        self.white();
+        match self.text.get(self.pos) {
+            Some(b'"') => self.quoted().map(Some),
             _ => self.skip().map(|_| None),
         }
     }

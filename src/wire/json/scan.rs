@@ -10,25 +10,20 @@ const LANES: usize = 16;
 /// The bytes of a block: as many as a mark has bits.
 const BLOCK: usize = 64;
 
+/// Finds the quote that closes the string whose first quote is before `start`, if it is near and no escape is before it:
+/// so it is with names, and with most values that are not texts.
+#[inline(always)]
+pub(super) fn near_quote(text: &[u8], start: usize) -> Option<usize> {
+    let (ends, backslashes) = marks(text.get(start..)?.first_chunk()?);
+    let at = start + (ends | backslashes | 1 << LANES).trailing_zeros() as usize;
+    (text.get(at) == Some(&b'"')).then_some(at)
+}
+
 /// Finds the quote that closes the string whose first quote is before `start`, and says whether there are escapes.
 ///
 /// # Errors
 /// The first malformed escape or control character, or the text's end.
-#[inline]
 pub(super) fn closing_quote(text: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
-    // Names and most values that are not texts end within a vector.
-    if let Some(vector) = text.get(start..).and_then(<[u8]>::first_chunk) {
-        let (ends, backslashes) = marks(vector);
-        let at = start + (ends | backslashes | 1 << LANES).trailing_zeros() as usize;
-        if text.get(at) == Some(&b'"') {
-            return Ok((at, false));
-        }
-    }
-    closing_quote_in_blocks(text, start)
-}
-
-#[inline(never)]
-fn closing_quote_in_blocks(text: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
     let mut pos = start;
     let mut any = false;
     // Whether the byte before the block is a backslash that begins an escape.
@@ -139,6 +134,8 @@ mod tests {
         let mut theirs = serde_json::Deserializer::from_slice(&text).into_iter::<IgnoredAny>();
         let ends = matches!(theirs.next(), Some(Ok(_))).then(|| theirs.byte_offset() - 1);
         assert_eq!(found.as_ref().ok().map(|found| found.0), ends, "{}", text.escape_ascii());
+        let near = ends.filter(|end| *end <= 1 + LANES && text.len() > LANES && !text[..*end].contains(&b'\\'));
+        assert_eq!(near_quote(&text, 1), near, "{}", text.escape_ascii());
         if let Ok((quote, escaped)) = found {
             assert_eq!(escaped, text[..quote].contains(&b'\\'), "{}", text.escape_ascii());
         }

@@ -33,6 +33,7 @@ impl<'a> Str<'a> {
     }
 
     /// The bytes between the quotes, escapes as written.
+    #[inline]
     pub fn raw(&self) -> &'a [u8] {
         &self.text[self.span.start + 1..self.span.end - 1]
     }
