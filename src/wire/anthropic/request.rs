@@ -124,13 +124,14 @@ fn text_kind(text: &[u8], string: Span, reminders: bool) -> PartKind {
 }
 
 /// What a part says that it is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 enum Type {
     Text,
     Call,
     Result,
     Thinking,
     Media,
+    #[default]
     Other,
 }
 
@@ -150,7 +151,8 @@ impl Type {
 /// The members of a content part that are read.
 #[derive(Default)]
 struct Fields {
-    kind: Option<(Type, Span)>,
+    known: Type,
+    kind: Option<Span>,
     text: Option<Span>,
     id: Option<Span>,
     name: Option<Span>,
@@ -169,7 +171,8 @@ fn part(cursor: &mut Cursor<'_>, reminders: bool, parts: &mut Vec<Part>) -> Resu
         let slot = match &*key.bytes() {
             b"type" => {
                 let name = cursor.string()?;
-                return once(&mut fields.kind, (Type::of(name), name.span()), key);
+                fields.known = Type::of(name);
+                return once(&mut fields.kind, name.span(), key);
             }
             b"text" => &mut fields.text,
             b"id" => &mut fields.id,
@@ -200,7 +203,7 @@ fn part(cursor: &mut Cursor<'_>, reminders: bool, parts: &mut Vec<Part>) -> Resu
     })?;
     if parts.is_empty() {
         // Most messages have one, and there may be thousands of them.
-        parts.reserve_exact(1);
+        *parts = Vec::with_capacity(1);
     }
     parts.push(Part { span, kind: fields.kind(cursor.text(), reminders) });
     Ok(())
@@ -208,15 +211,14 @@ fn part(cursor: &mut Cursor<'_>, reminders: bool, parts: &mut Vec<Part>) -> Resu
 
 impl Fields {
     fn kind(self, text: &[u8], reminders: bool) -> PartKind {
-        let Some((kind, name)) = self.kind else { return PartKind::Other };
-        match (kind, self) {
+        match (self.known, self) {
             (Type::Text, Fields { text: Some(span), .. }) => text_kind(text, span, reminders),
             (Type::Call, Fields { id: Some(id), name: Some(name), input, .. }) => PartKind::Call { id, name, input },
             (Type::Result, Fields { tool_use_id: Some(id), is_error, content, typed, .. }) => {
                 PartKind::Result { id, failed: is_error.unwrap_or(false), content, typed }
             }
             (Type::Thinking, _) => PartKind::Thinking,
-            (Type::Media, Fields { media_type, .. }) => PartKind::Media { kind: name, media_type },
+            (Type::Media, Fields { kind: Some(kind), media_type, .. }) => PartKind::Media { kind, media_type },
             _ => PartKind::Other,
         }
     }

@@ -255,9 +255,14 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn white(&mut self) {
         // Most texts have none, and every sign of the grammar is above the space.
-        while let Some(byte @ ..=b' ') = self.text.get(self.pos)
-            && matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
-        {
+        if let Some(..=b' ') = self.text.get(self.pos) {
+            self.pass_white();
+        }
+    }
+
+    #[inline(never)]
+    fn pass_white(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.text.get(self.pos) {
             self.pos += 1;
         }
     }
