@@ -369,6 +369,15 @@ mod tests {
     }
 
     #[test]
+    fn a_member_is_doubled_among_many_too() {
+        let many: String = (0..40).map(|number| format!("\"m{number}\":0,")).collect();
+        let text = format!("{{{many}\"messages\":[]}}");
+        assert!(parse(&text.into(), false).is_ok());
+        let text = format!("{{{many}\"m\\u0033\":1,\"messages\":[]}}");
+        assert_eq!(parse(&text.into(), false).unwrap_err().offset, many.len() + 1);
+    }
+
+    #[test]
     fn a_body_without_messages_is_refused() {
         assert!(parse(&Bytes::from_static(b"{}"), false).is_err());
         assert!(parse(&Bytes::from_static(b"{\"messages\":1}"), false).is_err());

@@ -99,3 +99,67 @@ impl Cursor<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::json::Kind;
+
+    /// The same value read with the methods that callers have.
+    fn walk(cursor: &mut Cursor<'_>) -> Result<Span, JsonError> {
+        match cursor.kind()? {
+            Kind::Object => cursor.object(|cursor, _| walk(cursor).map(drop)),
+            Kind::Array => cursor.array(|cursor| walk(cursor).map(drop)),
+            Kind::String => cursor.string().map(|string| string.span()),
+            _ => cursor.skip(),
+        }
+    }
+
+    /// An example with a byte missing, added or replaced at every place, and cut there.
+    #[test]
+    fn skipping_finds_what_walking_finds() {
+        let text = "{ \"a\" :[1,-0.5e+1,{},[ ] ,{\"b\":{\"\\u00e9\\n\":[true,[[false],null]]}, \"c\":\"d\"}],\n\"\":0}"
+            .as_bytes();
+        let check = |text: &[u8]| {
+            let (mut skipping, mut walking) = (Cursor::new(text), Cursor::new(text));
+            assert_eq!(skipping.skip(), walk(&mut walking), "{}", text.escape_ascii());
+            assert_eq!(skipping.offset(), walking.offset(), "{}", text.escape_ascii());
+            assert_eq!(skipping.depth, walking.depth, "{}", text.escape_ascii());
+        };
+        check(text);
+        for at in 0..text.len() {
+            let (before, after) = text.split_at(at);
+            check(before);
+            check(&[before, &after[1..]].concat());
+            for sign in b"{}[]\",:\\ \n0-.et\x00x" {
+                check(&[before, &[*sign], after].concat());
+                check(&[before, &[*sign], &after[1..]].concat());
+            }
+        }
+    }
+
+    #[test]
+    fn values_nest_up_to_the_limit() {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[{\"a\":", "}]")] {
+            let levels = MAX_DEPTH / if open.len() > 5 { 2 } else { 1 };
+            let nested = |levels: usize| format!("{}1{}", open.repeat(levels), close.repeat(levels));
+            let text = nested(levels);
+            assert_eq!(Cursor::new(text.as_bytes()).skip(), Ok(Span { start: 0, end: text.len() }));
+            let text = nested(levels + 1);
+            let error = Err(JsonError { what: "nested too deeply", offset: levels * open.len() });
+            assert_eq!(Cursor::new(text.as_bytes()).skip(), error);
+            let empty = format!("{}[]{}", open.repeat(levels), close.repeat(levels));
+            assert_eq!(Cursor::new(empty.as_bytes()).skip(), error);
+        }
+    }
+
+    /// What is around the skipped value is not taken for its own.
+    #[test]
+    fn a_value_within_others_ends_where_it_ends() {
+        let text = br#"[[{"a": [1]}], 2]"#;
+        let mut spans = Vec::new();
+        let read = Cursor::document(text, |cursor| cursor.array(|cursor| cursor.skip().map(|span| spans.push(span))));
+        assert_eq!(read, Ok(Span { start: 0, end: text.len() }));
+        assert_eq!(spans, [Span { start: 1, end: 13 }, Span { start: 15, end: 16 }]);
+    }
+}
