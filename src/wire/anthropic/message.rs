@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::block::read_block;
 use super::event::usage;
 use crate::wire::answer::{Ending, Message};
-use crate::wire::json::{Cursor, JsonError, Span};
+use crate::wire::json::{Cursor, JsonError, Names, Span};
 
 /// Reads a whole answer.
 ///
@@ -14,11 +14,11 @@ use crate::wire::json::{Cursor, JsonError, Span};
 pub fn read_message(text: &Bytes) -> Result<Message, JsonError> {
     let mut message = Message { text: text.clone(), ..Message::default() };
     let mut content = false;
-    let mut names: Vec<String> = Vec::new();
+    let mut names = Names::default();
     Cursor::document(text, |cursor| {
         cursor.object(|cursor, key| {
             let name = key.decode().into_owned();
-            if names.contains(&name) {
+            if !names.add(key) {
                 return Err(JsonError { what: "a member of the answer stands twice", offset: key.span().start });
             }
             let start = cursor.position();
@@ -42,8 +42,7 @@ pub fn read_message(text: &Bytes) -> Result<Message, JsonError> {
                 }
                 _ => drop(cursor.skip()?),
             }
-            message.members.push((name.clone(), Span { start, end: cursor.offset() }));
-            names.push(name);
+            message.members.push((name, Span { start, end: cursor.offset() }));
             Ok(())
         })
     })?;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::typed::{self, is_typed_ahead};
 use crate::wire::conversation::{Conversation, Member, Message, Part, PartKind, Role, Tool, Typed};
-use crate::wire::json::{Cursor, JsonError, Kind, Span, Str};
+use crate::wire::json::{Cursor, JsonError, Kind, Names, Span, Str};
 
 /// Tools with a `type` of their own that the client runs nevertheless; all other typed tools run at the provider.
 const CLIENT_TOOL_TYPES: [&str; 4] = ["bash_", "text_editor_", "computer_", "memory_"];
@@ -20,11 +20,12 @@ pub fn parse(text: &Bytes, reminders: bool) -> Result<Conversation, JsonError> {
     let mut conversation = Conversation { text: text.clone(), ..Conversation::default() };
     let mut format = false;
     let mut seen_messages = false;
+    let mut names = Names::default();
     Cursor::document(text, |cursor| {
         cursor.object(|cursor, key| {
             let name = key.decode();
             let start = cursor.position();
-            if conversation.members.iter().any(|member| member.name == name) {
+            if !names.add(key) {
                 return Err(JsonError { what: "a member of the request stands twice", offset: key.span().start });
             }
             match &*name {
@@ -34,10 +35,7 @@ pub fn parse(text: &Bytes, reminders: bool) -> Result<Conversation, JsonError> {
                 "max_tokens" => conversation.max_tokens = Some(cursor.skip()?),
                 "messages" => {
                     seen_messages = true;
-                    cursor.array(|cursor| {
-                        conversation.messages.push(message(cursor, reminders)?);
-                        Ok(())
-                    })?;
+                    cursor.array(|cursor| message(cursor, reminders, &mut conversation.messages))?;
                 }
                 "tools" => list(cursor, &mut conversation.tools, false)?,
                 "mcp_servers" => list(cursor, &mut conversation.servers, true)?,
@@ -64,40 +62,29 @@ pub fn parse(text: &Bytes, reminders: bool) -> Result<Conversation, JsonError> {
     Ok(conversation)
 }
 
-fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonError> {
+fn message(cursor: &mut Cursor<'_>, reminders: bool, messages: &mut Vec<Message>) -> Result<(), JsonError> {
     let mut role = None;
     let mut content = None;
     let mut plain = false;
     let mut parts = Vec::new();
     let span = cursor.object(|cursor, key| {
         if key.is("role") {
-            let string = cursor.string()?;
-            let known = if string.is("assistant") {
-                Role::Assistant
-            } else if string.is("system") {
-                Role::System
-            } else {
-                Role::User
+            let known = match &*cursor.string()?.bytes() {
+                b"assistant" => Role::Assistant,
+                b"system" => Role::System,
+                _ => Role::User,
             };
             once(&mut role, known, key)
         } else if key.is("content") {
             let start = cursor.position();
             match cursor.kind()? {
                 Kind::String => {
-                    let string = cursor.string()?;
+                    let span = cursor.string()?.span();
                     plain = true;
-                    parts = vec![Part { span: string.span(), kind: text_kind(string, reminders) }];
+                    parts = vec![Part { span, kind: text_kind(cursor.text(), span, reminders) }];
                 }
                 Kind::Array => {
-                    cursor.array(|cursor| {
-                        let part = part(cursor, reminders)?;
-                        if parts.is_empty() {
-                            // Most messages have one, and there may be thousands of them.
-                            parts.reserve_exact(1);
-                        }
-                        parts.push(part);
-                        Ok(())
-                    })?;
+                    cursor.array(|cursor| part(cursor, reminders, &mut parts))?;
                 }
                 _ => drop(cursor.skip()?),
             }
@@ -121,44 +108,72 @@ fn message(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Message, JsonErro
             }
         }
     }
-    Ok(Message { span, role, content, plain, parts })
+    messages.push(Message { span, role, content, plain, parts });
+    Ok(())
 }
 
 fn is_typed_text(text: &[u8], part: &Part) -> bool {
     matches!(part.kind, PartKind::Text(span) if is_typed_ahead(span.of(text)))
 }
 
-fn text_kind(string: Str<'_>, reminders: bool) -> PartKind {
+fn text_kind(text: &[u8], string: Span, reminders: bool) -> PartKind {
     // Where the client cannot put a prompt into a result, it puts it beside it.
     let added = |text: &[u8]| text.trim_ascii_start().starts_with(typed::REMINDER) && !is_typed_ahead(text);
-    if reminders && added(string.raw()) {
-        PartKind::ClientContext(string.span())
-    } else {
-        PartKind::Text(string.span())
+    // Without its quote: what is looked for stands behind it.
+    if reminders && added(&string.of(text)[1..]) { PartKind::ClientContext(string) } else { PartKind::Text(string) }
+}
+
+/// What a part says that it is.
+#[derive(Clone, Copy, Default)]
+enum Type {
+    Text,
+    Call,
+    Result,
+    Thinking,
+    Media,
+    #[default]
+    Other,
+}
+
+impl Type {
+    fn of(name: Str<'_>) -> Self {
+        match &*name.bytes() {
+            b"text" => Type::Text,
+            b"tool_use" => Type::Call,
+            b"tool_result" => Type::Result,
+            b"thinking" | b"redacted_thinking" => Type::Thinking,
+            b"image" | b"document" | b"container_upload" | b"search_result" => Type::Media,
+            _ => Type::Other,
+        }
     }
 }
 
 /// The members of a content part that are read.
 #[derive(Default)]
-struct Fields<'a> {
-    kind: Option<Str<'a>>,
-    text: Option<Str<'a>>,
-    id: Option<Str<'a>>,
-    name: Option<Str<'a>>,
+struct Fields {
+    known: Type,
+    kind: Option<Span>,
+    text: Option<Span>,
+    id: Option<Span>,
+    name: Option<Span>,
     input: Option<Span>,
-    tool_use_id: Option<Str<'a>>,
+    tool_use_id: Option<Span>,
     is_error: Option<bool>,
     content: Option<Span>,
     typed: Vec<Typed>,
     media_type: Option<Span>,
 }
 
-fn part(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Part, JsonError> {
+fn part(cursor: &mut Cursor<'_>, reminders: bool, parts: &mut Vec<Part>) -> Result<(), JsonError> {
     let mut fields = Fields::default();
     let mut source = None;
     let span = cursor.object(|cursor, key| {
         let slot = match &*key.bytes() {
-            b"type" => return once(&mut fields.kind, cursor.string()?, key),
+            b"type" => {
+                let name = cursor.string()?;
+                fields.known = Type::of(name);
+                return once(&mut fields.kind, name.span(), key);
+            }
             b"text" => &mut fields.text,
             b"id" => &mut fields.id,
             b"name" => &mut fields.name,
@@ -182,39 +197,30 @@ fn part(cursor: &mut Cursor<'_>, reminders: bool) -> Result<Part, JsonError> {
             _ => return cursor.skip().map(drop),
         };
         match cursor.string_or_skip()? {
-            Some(string) => once(slot, string, key),
+            Some(string) => once(slot, string.span(), key),
             None => Ok(()),
         }
     })?;
-    Ok(Part { span, kind: fields.kind(reminders) })
+    if parts.is_empty() {
+        // Most messages have one, and there may be thousands of them.
+        *parts = Vec::with_capacity(1);
+    }
+    parts.push(Part { span, kind: fields.kind(cursor.text(), reminders) });
+    Ok(())
 }
 
-impl Fields<'_> {
-    fn kind(self, reminders: bool) -> PartKind {
-        let Some(kind) = self.kind else { return PartKind::Other };
-        if kind.is("text")
-            && let Some(text) = self.text
-        {
-            return text_kind(text, reminders);
+impl Fields {
+    fn kind(self, text: &[u8], reminders: bool) -> PartKind {
+        match (self.known, self) {
+            (Type::Text, Fields { text: Some(span), .. }) => text_kind(text, span, reminders),
+            (Type::Call, Fields { id: Some(id), name: Some(name), input, .. }) => PartKind::Call { id, name, input },
+            (Type::Result, Fields { tool_use_id: Some(id), is_error, content, typed, .. }) => {
+                PartKind::Result { id, failed: is_error.unwrap_or(false), content, typed }
+            }
+            (Type::Thinking, _) => PartKind::Thinking,
+            (Type::Media, Fields { kind: Some(kind), media_type, .. }) => PartKind::Media { kind, media_type },
+            _ => PartKind::Other,
         }
-        if kind.is("tool_use")
-            && let (Some(id), Some(name)) = (self.id, self.name)
-        {
-            return PartKind::Call { id: id.span(), name: name.span(), input: self.input };
-        }
-        if kind.is("tool_result")
-            && let Some(id) = self.tool_use_id
-        {
-            let (failed, content, typed) = (self.is_error.unwrap_or(false), self.content, self.typed);
-            return PartKind::Result { id: id.span(), failed, content, typed };
-        }
-        if kind.is("thinking") || kind.is("redacted_thinking") {
-            return PartKind::Thinking;
-        }
-        if kind.is("image") || kind.is("document") || kind.is("container_upload") || kind.is("search_result") {
-            return PartKind::Media { kind: kind.span(), media_type: self.media_type };
-        }
-        PartKind::Other
     }
 }
 
@@ -360,6 +366,15 @@ mod tests {
             let error = parse(&Bytes::from_static(text.as_bytes()), false).unwrap_err();
             assert!(error.what.contains("twice"), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_member_is_doubled_among_many_too() {
+        let many: String = (0..40).map(|number| format!("\"m{number}\":0,")).collect();
+        let text = format!("{{{many}\"messages\":[]}}");
+        assert!(parse(&text.into(), false).is_ok());
+        let text = format!("{{{many}\"m\\u0033\":1,\"messages\":[]}}");
+        assert_eq!(parse(&text.into(), false).unwrap_err().offset, many.len() + 1);
     }
 
     #[test]

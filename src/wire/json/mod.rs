@@ -6,6 +6,8 @@
 
 mod cursor;
 mod edit;
+mod scan;
+mod skip;
 mod splice;
 mod string;
 mod tree;
@@ -16,6 +18,7 @@ pub use edit::{Edits, Rope};
 pub use splice::{Inserts, splice};
 pub use string::{Str, quote, quote_into};
 pub use tree::{Member, Node, Value, parse_tree};
+pub(crate) use unique::Names;
 pub use unique::{DuplicateKey, find_duplicate};
 
 /// Where a value stands in the text: byte offsets, `end` exclusive, quotes and brackets included.

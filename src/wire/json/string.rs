@@ -9,17 +9,31 @@ use super::Span;
 pub struct Str<'a> {
     text: &'a [u8],
     span: Span,
-    escaped: bool,
+    escapes: Escapes,
+}
+
+/// Whether a string has escapes. As wide as what stands beside it: of a smaller one the bytes left free are copied, too,
+/// and in two halves, which takes longer than reading a member's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+enum Escapes {
+    None,
+    Some,
 }
 
 impl<'a> Str<'a> {
+    #[inline]
     pub(super) fn new(text: &'a [u8], span: Span, escaped: bool) -> Self {
-        Str { text, span, escaped }
+        Str { text, span, escapes: if escaped { Escapes::Some } else { Escapes::None } }
+    }
+
+    fn escaped(&self) -> bool {
+        self.escapes == Escapes::Some
     }
 
     /// The string at a span that a [`Cursor`](super::Cursor) gave for this text.
     pub fn at(text: &'a [u8], span: Span) -> Self {
-        Str { text, span, escaped: memchr::memchr(b'\\', span.of(text)).is_some() }
+        Self::new(text, span, memchr::memchr(b'\\', span.of(text)).is_some())
     }
 
     /// A stretch of a string, which is within its quotes and cuts no escape.
@@ -33,15 +47,19 @@ impl<'a> Str<'a> {
     }
 
     /// The bytes between the quotes, escapes as written.
+    #[inline]
     pub fn raw(&self) -> &'a [u8] {
         &self.text[self.span.start + 1..self.span.end - 1]
     }
 
     /// Whether the decoded string equals `other`.
+    #[inline]
     pub fn is(&self, other: &str) -> bool {
-        if !self.escaped {
-            return self.raw() == other.as_bytes();
-        }
+        if self.escaped() { self.decodes_to(other) } else { self.raw() == other.as_bytes() }
+    }
+
+    #[cold]
+    fn decodes_to(&self, other: &str) -> bool {
         let mut rest = other.as_bytes();
         let mut equal = true;
         self.chunks(|chunk| match rest.strip_prefix(chunk) {
@@ -52,8 +70,9 @@ impl<'a> Str<'a> {
     }
 
     /// The decoded string as bytes: what a name is compared by, since nothing has to check that they are text.
+    #[inline]
     pub fn bytes(&self) -> Cow<'a, [u8]> {
-        if self.escaped { Cow::Owned(self.decode().into_owned().into_bytes()) } else { Cow::Borrowed(self.raw()) }
+        if self.escaped() { Cow::Owned(self.decode().into_owned().into_bytes()) } else { Cow::Borrowed(self.raw()) }
     }
 
     /// The decoded string; a lone surrogate becomes U+FFFD.
@@ -65,7 +84,7 @@ impl<'a> Str<'a> {
     /// assert_eq!(string.decode(), "a\n😀\u{fffd}");
     /// ```
     pub fn decode(&self) -> Cow<'a, str> {
-        if !self.escaped {
+        if !self.escaped() {
             // Checked as a whole first: the lossy way goes character by character.
             return simdutf8::basic::from_utf8(self.raw())
                 .map_or_else(|_| String::from_utf8_lossy(self.raw()), Cow::Borrowed);

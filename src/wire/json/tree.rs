@@ -1,7 +1,6 @@
 //! A small tree with spans, for documents that people write: every node knows where it stands.
 
-use super::unique::Names;
-use super::{Cursor, JsonError, Kind, Span, Str};
+use super::{Cursor, JsonError, Kind, Names, Span, Str};
 
 /// A value and its place.
 #[derive(Clone, Debug)]

@@ -53,17 +53,17 @@ fn value(cursor: &mut Cursor<'_>, found: &mut Option<DuplicateKey>) -> Result<()
 
 /// The names of one object. Most objects are small, so a short list is compared before a set is built.
 #[derive(Default)]
-pub(super) struct Names<'a> {
-    few: Vec<Cow<'a, str>>,
-    many: HashSet<Cow<'a, str>>,
+pub(crate) struct Names<'a> {
+    few: Vec<Cow<'a, [u8]>>,
+    many: HashSet<Cow<'a, [u8]>>,
 }
 
 const FEW: usize = 16;
 
 impl<'a> Names<'a> {
     /// Adds a name; false when it was there.
-    pub(super) fn add(&mut self, key: Str<'a>) -> bool {
-        let name = key.decode();
+    pub(crate) fn add(&mut self, key: Str<'a>) -> bool {
+        let name = key.bytes();
         if !self.many.is_empty() {
             return self.many.insert(name);
         }
