@@ -177,3 +177,19 @@ async fn the_answer_to_head_has_its_length_and_no_body() {
         assert!(!head.contains("keep-alive: timeout"), "{head}");
     }
 }
+
+#[tokio::test]
+async fn an_answer_that_ends_with_its_connection_has_an_end_for_the_client() {
+    let upstream = Upstream::start(|_, mut wire| async move {
+        wire.request().await.unwrap();
+        wire.send("HTTP/1.1 200 OK\r\nx-answer: 1\r\n\r\nall of it").await;
+    })
+    .await;
+    let proxy = proxy(&pass(upstream.address));
+    let mut client = Wire::to(&proxy).await;
+    for _ in 0..2 {
+        client.send("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        let answer = client.answer().await;
+        assert_eq!((answer.text(), answer.header("transfer-encoding")), ("all of it", Some("chunked")));
+    }
+}
