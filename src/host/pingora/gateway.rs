@@ -137,17 +137,18 @@ impl Gateway {
             return refuse(session, objection).await;
         }
         let seen = if rest.is_empty() { "/" } else { rest };
-        let plan = self.core.plan(&mount.route, session.req_header(), seen);
-        if let Plan::Refuse(response) = plan {
-            return refuse(session, response).await;
-        }
+        let inspection = match self.core.plan(&mount.route, session.req_header(), seen) {
+            Plan::Refuse(response) => return refuse(session, response).await,
+            Plan::Pass => None,
+            Plan::Inspect(inspection) => Some(inspection),
+        };
         let Some(mut head) = head(session, &format!("{seen}{query}")) else {
             return refuse(session, problem(StatusCode::BAD_REQUEST, NO_URI)).await;
         };
         if rest.is_empty() {
             head.extensions.insert(Place::Own);
         }
-        let Plan::Inspect(inspection) = plan else {
+        let Some(inspection) = inspection else {
             self.core.strip(&mut head.headers);
             return Box::pin(pass(session, mount, head, rest, told)).await;
         };

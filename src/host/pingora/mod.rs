@@ -1,7 +1,7 @@
 //! The standalone reverse proxy: hookgate's core on pingora.
 //!
 //! Inspected exchanges are driven from pingora's request filter, since its answer filters cannot wait for a verdict; what
-//! passes uninspected goes through pingora's own phases.
+//! passes uninspected is carried as it comes.
 
 mod callbacks;
 mod connection;

@@ -10,7 +10,7 @@ use pingora::protocols::http::client::HttpSession;
 use pingora::protocols::http::v1::client::HttpSession as Http1;
 use pingora::protocols::l4::ext::TcpKeepalive;
 use pingora::protocols::l4::socket;
-use pingora::upstreams::peer::{ALPN, HttpPeer, HttpUpstreamRequestPolicy, PeerOptions};
+use pingora::upstreams::peer::{ALPN, HttpPeer, PeerOptions};
 use tokio::runtime::Handle;
 
 use super::connector::{Connector, may_be_http2};
@@ -176,9 +176,7 @@ fn options(route: &RouteConfig, trust: &Trust, tls: bool) -> PeerOptions {
     options.connection_timeout = Some(route.connect_timeout);
     options.total_connection_timeout = Some(route.connect_timeout);
     options.idle_timeout = Some(IDLE_TIME);
-    // An upgrade that is answered at once gets lost in pingora's own phases (0.9.1), so that it never gets there.
-    options.http_upstream_request_policy = HttpUpstreamRequestPolicy::deny_upgrades();
-    // pingora's own phases have one limit for all reads: the wait for the first byte is the longer one.
+    // For what is read without a limit of its own.
     options.read_timeout = Some(route.first_byte_timeout.max(route.idle_timeout));
     options.write_timeout = Some(route.idle_timeout);
     options.ca = trust.authorities.clone();
