@@ -1,7 +1,7 @@
 //! The standalone reverse proxy: hookgate's core on pingora.
 //!
-//! Inspected exchanges are driven from pingora's request filter, since its answer filters cannot wait for a verdict; what
-//! passes uninspected is carried as it comes.
+//! pingora gives the connections of both sides, in both versions of HTTP. What becomes of a request is ours: `connection` has
+//! its loop and `gateway` its way, to the core (`driven`) or past it (`passthrough`).
 
 mod callbacks;
 mod connection;
