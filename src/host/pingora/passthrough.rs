@@ -39,12 +39,12 @@ pub(super) async fn run(
         };
         let passing = Passing { mount, rest, outline: &outline, target, times: mount.upstream.times() };
         match passing.attempt(session, &mut lease).await {
-            Ok(State::Done) => {
+            Ok(Upload::Done) => {
                 lease.finish().await;
                 return Ok(Ok(()));
             }
             // The upstream has said all that it will: nobody waits for what the client is still sending.
-            Ok(State::Running | State::Broken(_)) => {
+            Ok(Upload::Running | Upload::Broken(_)) => {
                 drop(lease);
                 respond::linger(session).await;
                 return Ok(Ok(()));
@@ -75,7 +75,7 @@ struct Passing<'a> {
 
 impl Passing<'_> {
     /// Returns how far the request's body has come.
-    async fn attempt(&self, session: &mut ServerSession, lease: &mut Lease) -> Result<State> {
+    async fn attempt(&self, session: &mut ServerSession, lease: &mut Lease) -> Result<Upload> {
         let upstream = lease.session().ok_or_else(|| Error::new(ErrorType::InternalError))?;
         upstream.set_write_timeout(Some(self.times.idle));
         upstream.set_read_timeout(Some(self.times.first_byte));
@@ -83,7 +83,7 @@ impl Passing<'_> {
         self.pass_head(session, upstream, &mut upload).await?;
         upstream.set_read_timeout(Some(self.times.idle));
         pass_body(session, upstream, &mut upload).await?;
-        Ok(upload.state)
+        Ok(upload)
     }
 
     /// Passes on heads until one is final.
@@ -155,7 +155,7 @@ async fn pass_body(session: &mut ServerSession, upstream: &mut HttpSession, uplo
     // Only HTTP/1.1 knows its end before it is read: an HTTP/2 stream may still have trailers.
     let mut over = is_http1 && upstream.response_done();
     if over {
-        return write(session, Bytes::new(), true).await;
+        return respond::write(session, Bytes::new(), true).await;
     }
     while !over {
         tokio::select! {
@@ -163,8 +163,7 @@ async fn pass_body(session: &mut ServerSession, upstream: &mut HttpSession, uplo
             data = upstream.read_response_body() => {
                 let data = data.map_err(|error| upload.why(error))?;
                 over = data.is_none() || is_http1 && upstream.response_done();
-                let end = over && !matches!(upstream, HttpSession::H2(_));
-                write(session, data.unwrap_or_default(), end).await?;
+                respond::write(session, data.unwrap_or_default(), over && is_http1).await?;
             }
             piece = session.read_body_or_idle(upload.is_done()), if !upload.is_broken() => {
                 upload.take(piece, session, upstream).await?;
@@ -176,22 +175,14 @@ async fn pass_body(session: &mut ServerSession, upstream: &mut HttpSession, uplo
             Some(trailers) if session.is_http2() => {
                 session.write_response_trailers(trailers).await.map_err(|error| error.into_down())?;
             }
-            _ => write(session, Bytes::new(), true).await?,
+            _ => respond::write(session, Bytes::new(), true).await?,
         }
     }
     Ok(())
 }
 
-async fn write(session: &mut ServerSession, data: Bytes, end: bool) -> Result<()> {
-    session.write_response_body(data, end).await.map_err(|error| error.into_down())
-}
-
-/// The way of the request's body.
-struct Upload {
-    state: State,
-}
-
-enum State {
+/// How far the request's body has come.
+enum Upload {
     Running,
     Done,
     /// The upstream did not take it. Often it has said why.
@@ -203,18 +194,18 @@ impl Upload {
     async fn begin(session: &mut ServerSession, upstream: &mut HttpSession, passing: &Passing<'_>) -> Result<Self> {
         let is_empty = session.is_body_empty();
         write_head(upstream, passing.outline, passing.target, is_empty).await?;
-        let mut upload = Upload { state: State::Running };
+        let mut upload = Upload::Running;
         let over = session.is_body_done();
         upload.send(session.get_retry_buffer(), over, upstream).await;
         Ok(upload)
     }
 
     fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self, Upload::Done)
     }
 
     fn is_broken(&self) -> bool {
-        matches!(self.state, State::Broken(_))
+        matches!(self, Upload::Broken(_))
     }
 
     /// Passes on what was read from the client.
@@ -244,21 +235,21 @@ impl Upload {
             }
             if over {
                 upstream.finish_request_body().await?;
-                return Ok(State::Done);
+                return Ok(Upload::Done);
             }
-            Ok(State::Running)
+            Ok(Upload::Running)
         };
-        self.state = sent.await.unwrap_or_else(|error: Box<Error>| {
+        *self = sent.await.unwrap_or_else(|error: Box<Error>| {
             upstream.set_read_timeout(Some(LAST_WORDS));
-            State::Broken(error)
+            Upload::Broken(error)
         });
     }
 
     /// Why there is no answer, or no more of it.
     fn why(&mut self, read: Box<Error>) -> Box<Error> {
         let is_closed = matches!(read.etype(), ErrorType::ReadError | ErrorType::ConnectionClosed);
-        match std::mem::replace(&mut self.state, State::Running) {
-            State::Broken(write) if !is_closed => write,
+        match std::mem::replace(self, Upload::Running) {
+            Upload::Broken(write) if !is_closed => write,
             _ => read,
         }
         .into_up()

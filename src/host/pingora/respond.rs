@@ -155,7 +155,8 @@ pub(super) async fn client_gone(session: &mut ServerSession) -> Box<Error> {
     }
 }
 
-async fn write(session: &mut ServerSession, data: Bytes, end: bool) -> Result<()> {
+/// Writes a piece of an answer; `end`: its last.
+pub(super) async fn write(session: &mut ServerSession, data: Bytes, end: bool) -> Result<()> {
     session.write_response_body(data, end).await.map_err(|error| error.into_down())
 }
 

@@ -98,7 +98,7 @@ impl Target {
     }
 
     /// Takes another address first from now on.
-    pub(in crate::host::pingora) fn unreachable(&self) {
+    pub(super) fn unreachable(&self) {
         self.preferred.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -149,7 +149,7 @@ impl Target {
     }
 
     /// What pingora connects to.
-    pub(super) fn peer(&self, address: SocketAddr) -> Box<HttpPeer> {
+    fn peer(&self, address: SocketAddr) -> Box<HttpPeer> {
         let mut peer = Box::new(self.template.clone());
         peer._address = socket::SocketAddr::Inet(address);
         peer.group_key = self.group_here();
